@@ -299,6 +299,27 @@ fn a_refused_configuration_evicts_nothing() {
 }
 
 #[test]
+fn the_memory_for_responses_is_that_of_the_first_configuration_in_force_that_caches() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let conf = |n: u32, cache: &str, more: &str| {
+        let answer = format!("location = /generation {{ return 200 {n}; }}");
+        format!("{cache} server {{ {LISTEN} {answer} }} {more}")
+    };
+    let server = TestServer::with(BOLIDE, &conf(1, "", ""));
+    let refused = conf(2, "page_cache on; page_cache_memory 20m;", "");
+    server.reload(&format!("{refused} server {{ listen 127.0.0.1:{port}; }}"));
+    wait_until("the refusal", || server.error_log().contains("still could not bind()"));
+    server.rewrite(&format!("{}http {{ {refused} }}", bolide_testkit::server::prelude(1)));
+    let preview = server.home().run(&["reload", "--dry-run", "-c", "nginx.conf"]);
+    assert!(preview.code == 0, "{preview}");
+    server.reload(&conf(3, "page_cache on; page_cache_memory 30m;", ""));
+    wait_until("the reload", || is_generation(&server, 3));
+    let stats = server.home().run(&["cache", "stats"]).succeeded().text();
+    assert!(stats.contains(" of 30.0 MiB"), "{stats}");
+}
+
+#[test]
 fn what_only_a_start_obeys_is_warned_of_when_it_changes() {
     let conf = |main: &str, http: &str, n: u32| {
         format!(
