@@ -296,10 +296,7 @@ impl QuicSide {
             result = conn.h3.handle_reset(stream, code, events);
         }
         self.scratch.chunks = chunks;
-        let wasted = conn.h3.take_wasted();
-        if wasted > 0 && env.wasters.are_too_many(conn.info.opener(), wasted, env.now) {
-            result = result.and(Err(h3::EXCESSIVE_LOAD));
-        }
+        result = result.and(charge_wasters(conn, env));
         let has_more = result.is_ok() && end == ReadEnd::Full;
         Some(StreamRead { result, has_more })
     }
@@ -466,4 +463,18 @@ fn stray(
         // A full mailbox loses a datagram, as a full socket does.
         let _ = post.send(Mail::Datagram(Box::new(strayed)));
     }
+}
+
+/// Charges the client's address for wasted requests.
+///
+/// # Errors
+///
+/// It has wasted too many, over all connections.
+pub(crate) fn charge_wasters<I: Io>(
+    conn: &mut QuicConn,
+    env: &mut WorkerEnv<I>,
+) -> Result<(), ConnError> {
+    let wasted = conn.h3.take_wasted();
+    let are_too_many = wasted > 0 && env.wasters.are_too_many(conn.info.opener(), wasted, env.now);
+    if are_too_many { Err(h3::EXCESSIVE_LOAD) } else { Ok(()) }
 }

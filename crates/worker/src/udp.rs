@@ -13,7 +13,7 @@ use crate::exchange_table::Owner;
 use crate::full_table::admit_quic;
 use crate::quic_conn::{QuicConn, QuicStreamTable};
 use crate::quic_output::TRAINS_MAX;
-use crate::quic_side::StreamRead;
+use crate::quic_side::{StreamRead, charge_wasters};
 use crate::requests::Requests;
 use crate::shortened;
 use crate::worker::Worker;
@@ -105,7 +105,8 @@ impl<I: Io> Worker<I> {
             }
             QuicEvent::Stopped(stream, code) => {
                 conn.h3.rest(env.now);
-                conn.h3.handle_stopped(stream, code, &mut env.scratch.events)
+                let result = conn.h3.handle_stopped(stream, code, &mut env.scratch.events);
+                result.and(charge_wasters(conn, env))
             }
             QuicEvent::UniAvailable => {
                 conn.h3.handle_uni_available();

@@ -18,7 +18,7 @@ const REFUND: u32 = 20;
 /// The cost of an unknown or empty frame, a control frame, a QPACK instruction, an unknown stream.
 pub(super) const ODD: u32 = 1;
 /// The cost of a malformed request, which took a head and perhaps an exchange, and of one that is
-/// cancelled in the read that it came with.
+/// cancelled in the turn that brought it.
 pub(super) const WASTED: u32 = PURSE / WASTES_MAX;
 /// The cost of a request that is cancelled before its response began, as browsers do when the user
 /// navigates away.
@@ -38,15 +38,15 @@ pub(super) struct H3Load {
     wasted: u32,
     /// The second up to which time was credited.
     paid_until: u64,
-    /// The number of the current read.
-    read: u32,
+    /// The turn in which it reads: their times differ.
+    turn: u64,
 }
 
 impl H3Load {
-    /// Begins a read: credits the time until `now`, as over HTTP/2.
+    /// Before each event of a turn: credits the time until `now`, as over HTTP/2.
     #[inline]
     pub(super) fn rest(&mut self, now: Now) {
-        self.read = self.read.wrapping_add(1);
+        self.turn = now.mono.as_nanos();
         let second = now.mono.as_nanos() / 1_000_000_000;
         if second > self.paid_until {
             let seconds = u32::try_from(second - self.paid_until).unwrap_or(u32::MAX);
@@ -55,9 +55,9 @@ impl H3Load {
         }
     }
 
-    /// The number of the current read.
-    pub(super) const fn read(&self) -> u32 {
-        self.read
+    /// The turn in which it reads.
+    pub(super) const fn turn(&self) -> u64 {
+        self.turn
     }
 
     /// Charges `cost`.

@@ -322,7 +322,7 @@ impl H3Intake<'_> {
             RequestBody::Unknown => None,
         };
         stream.is_head_request = head.method == Method::Head;
-        (stream.is_announced, stream.announced_in) = (true, self.load.read());
+        (stream.is_announced, stream.announced_in) = (true, self.load.turn());
         // RFC 9218 §7: a PRIORITY_UPDATE overrides the field, even one that came earlier.
         if !stream.is_priority_pinned
             && let Some(text) = head.fields.get(Name::Priority)

@@ -171,8 +171,8 @@ pub(super) struct H3Stream {
     pub(super) user: StreamOwner,
     pub(super) fate: H3StreamFate,
     pub(super) is_announced: bool,
-    /// The read in which it was announced.
-    pub(super) announced_in: u32,
+    /// The turn in which it was announced.
+    pub(super) announced_in: u64,
     pub(super) is_head_request: bool,
     /// RFC 9114 §4.1.2: the request is malformed, which ends its stream behind the response.
     pub(super) is_malformed: bool,

@@ -236,8 +236,9 @@ fn useless_work_is_not_done_for_ever() {
         (
             "cancelled requests",
             endures(max, |world, i| {
+                super::requests::begin_event(world, 2 * i);
                 world.request(i * 4, i, &headers(&POST), false);
-                super::requests::read_again(world);
+                super::requests::begin_event(world, 2 * i + 1);
                 let done = world.conn.handle_reset(i * 4, 0, &mut world.events);
                 done.map_or_else(|error| error.code, |()| 0)
             }),
