@@ -108,15 +108,7 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         out.note(&node.place, format!("{}: {why}", node.name));
         return Ok(SectionLines::new());
     }
-    let mut text = line_of(node);
-    if kind == SectionKind::Server && node.lower == "requestheader" {
-        // Only here `early` has an effect in Apache.
-        let early = text.len() - "early".len().min(text.len());
-        if text.is_char_boundary(early) && text[early..].eq_ignore_ascii_case("early") {
-            text.truncate(early);
-            text.truncate(text.trim_end().len());
-        }
-    }
+    let text = line_of(node);
     match is_understood(std::slice::from_ref(&text)) {
         Ok(()) => Ok(vec![(node.place.clone(), text)]),
         Err(why) if closes(node) => Err(why),

@@ -21,7 +21,9 @@ pub(crate) fn settle(nodes: &mut Vec<ApacheNode>) {
         let start = bare.len().saturating_sub("early".len());
         let is_early = matches!(&node.lower[..], "header" | "requestheader")
             && bare.get(start..).is_some_and(|word| word.eq_ignore_ascii_case("early"))
-            && bare[..start].ends_with(char::is_whitespace);
+            && bare[..start].ends_with(char::is_whitespace)
+            // `unset early` is about a field of that name.
+            && node.words().len() > 2;
         if is_early {
             node.rest = bare[..start].trim_end().to_owned();
             if node.lower == "requestheader" {
@@ -51,7 +53,7 @@ pub(crate) fn write(server: &Server<'_>, out: &mut ConfText) {
                 let text = quoted(&format!("{name}: {value}"));
                 out.put(&node.place, format!("more_set_input_headers {text};"));
             }
-            _ => {}
+            _ => out.note(&node.place, format!("{} early: as without `early`", node.rest)),
         }
     }
 }

@@ -21,8 +21,8 @@ pub(crate) fn document(node: &ApacheNode) -> Option<(u16, String)> {
 pub(crate) fn write(server: &Server<'_>, node: &ApacheNode, out: &mut ConfText) {
     out.put(&node.place, "proxy_intercept_errors on;");
     let only: Vec<u16> = node.words().iter().skip(1).filter_map(|it| it.parse().ok()).collect();
-    let mut codes: Vec<u16> =
-        if only.is_empty() { (400..600).filter(|code| is_status(*code)).collect() } else { only };
+    let mut codes: Vec<u16> = if only.is_empty() { (400..600).collect() } else { only };
+    codes.retain(|code| is_status(*code));
     // Those of a location stand for all of the server's.
     for one in server.own.iter().rev().chain(server.main.iter().rev()) {
         let Some((status, to)) = document(one) else { continue };

@@ -97,7 +97,11 @@ fn reverse(server: &Server<'_>, all: &[&ApacheNode], path: &str, out: &mut ConfT
             }
             ("proxypassreversecookiepath", [from, to]) => {
                 // What begins with the new path already is left as it is.
-                let regex = format!("~^(?!{}){}(.*)$", escaped(to), escaped(from));
+                let kept = match to.starts_with(from) {
+                    true => format!("(?!{})", escaped(to)),
+                    false => String::new(),
+                };
+                let regex = format!("~^{kept}{}(.*)$", escaped(from));
                 let to = format!("{to}$1");
                 out.put(
                     &node.place,

@@ -287,3 +287,18 @@ fn no_expression_stops_at_a_line_feed() {
     }
     assert!(seen > 30, "{seen}\n{text}");
 }
+
+#[test]
+fn paths_of_cookies_are_mapped_by_how_they_begin() {
+    let app = "ProxyPass /app http://b/\nProxyPassReverseCookiePath";
+    wants(&format!("{app} /app /"), &["~^/app(.*)$", "/$1"], &["(?!"]);
+    // `/app/x` stays what it is.
+    wants(&format!("{app} / /app/"), &["~^(?!/app/)/(.*)$", "/app/$1"], &[]);
+}
+
+#[test]
+fn early_is_a_word_at_the_end() {
+    wants("RequestHeader set X-Billing yearly", &["X-Billing yearly"], &["more_set_input"]);
+    wants("RequestHeader unset X-A early", &["more_clear_input_headers X-A;"], &[]);
+    wants("RequestHeader unset early", &["unset early"], &["more_clear_input"]);
+}
