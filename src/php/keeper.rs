@@ -15,9 +15,12 @@ use bolide_io::signal::{self, Signal, Signals};
 
 use crate::messages::err;
 
-/// How the line begins that reports the end of a master whose children finish their requests. The
-/// server reads it from the output; a script that writes one costs only its own pool a restart.
+/// How the line begins that reports the end of a master whose children finish their requests; the
+/// word of [`WORD`] follows. The server reads it from the output, to which applications write, too,
+/// perhaps texts of their clients.
 pub(super) const LOST: &str = "bolide php keep: the master ";
+/// The variable with a word that the keeper and the server know; lsphp does not get it.
+pub(super) const WORD: &str = "BOLIDE_KEEPER_WORD";
 /// How often it checks whether killed processes are gone.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -43,7 +46,9 @@ fn keep(program: &Path) -> std::io::Result<u8> {
     let output = std::io::stderr().as_fd().try_clone_to_owned()?;
     let names: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| name != WORD)
         .collect();
+    let word = std::env::var(WORD).unwrap_or_default();
     let env: Vec<_> = names.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let socket = ChildDescriptor::Stdin(&socket);
     let order = SpawnOptions {
@@ -71,7 +76,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
                 return Ok(exit_code(end));
             }
             if !is_gentle && !killing {
-                err(&format!("{LOST}{end}"));
+                err(&format!("{LOST}{word} {end}"));
                 is_gentle = true;
             }
         }

@@ -42,6 +42,8 @@ pub(super) struct Process {
     is_headless: bool,
     /// How the master of lsphp ended, while its keeper waits for the children.
     lost_master: Option<String>,
+    /// How the keeper's line about that begins.
+    lost_line: String,
     protocol: PhpProtocol,
     patience: Duration,
     ending: Option<Ending>,
@@ -79,7 +81,9 @@ impl Process {
         let name = format!("{}-{serial}", plain(&settled.pool.name));
         let group = group(settled)?;
         let joins = group.as_ref().map(|group| &group.procs);
-        let pid = launch(settled, socket, &dir.join(name), (input.into(), joins), &mut files)
+        let word = format!("{:016x}", bolide_tls::random_seed());
+        let words = (input.into(), joins, &*word);
+        let pid = launch(settled, socket, &dir.join(name), words, &mut files)
             .inspect_err(|_| remove(&files))?;
         let limit = settled.pool.request_timeout;
         Ok(Self {
@@ -89,6 +93,7 @@ impl Process {
             is_ready: false,
             is_headless: false,
             lost_master: None,
+            lost_line: format!("{}{word} ", keeper::LOST),
             protocol: settled.pool.protocol,
             patience: if limit.is_zero() { PATIENCE } else { limit + HARDER_AFTER },
             ending: None,
@@ -129,7 +134,7 @@ impl Process {
     fn handle_line(&mut self, line: &[u8], pool: &str, log: &ControlLog) {
         let text = printable(line);
         if self.protocol == PhpProtocol::Lsapi
-            && let Some(end) = text.strip_prefix(keeper::LOST)
+            && let Some(end) = text.strip_prefix(&self.lost_line)
         {
             self.lost_master = Some(end.to_owned());
             return;
@@ -228,7 +233,7 @@ fn launch(
     settled: &Settled,
     socket: &UnixListener,
     base: &Path,
-    (output, joins): (std::os::fd::OwnedFd, Option<&fs::File>),
+    (output, joins, word): (std::os::fd::OwnedFd, Option<&fs::File>, &str),
     files: &mut Vec<PathBuf>,
 ) -> Result<u32, String> {
     let number = socket.as_raw_fd();
@@ -256,6 +261,7 @@ fn launch(
         }
         PhpProtocol::Lsapi => {
             env.extend(lsphp::env(settled));
+            env.push((keeper::WORD.to_owned(), word.into()));
             args = vec!["php".into(), "keep".into(), settled.binary.clone().into()];
             (inherit, become_account) = (ChildDescriptor::Stdin(socket), reader);
         }
