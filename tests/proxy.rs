@@ -208,7 +208,10 @@ fn a_streamed_body_of_which_nothing_was_sent_is_sent_to_the_target_of_error_page
          location /later { error_page 502 = @collected; proxy_pass http://127.0.0.1:1; }
          location /at_once { error_page 502 = @at_once; proxy_pass http://127.0.0.1:1; }
          location /twice { error_page 502 = @twice; proxy_pass http://127.0.0.1:1; }
-         location /put { error_page 502 = @put; proxy_pass http://127.0.0.1:1; }",
+         location /put { error_page 502 = @put; proxy_pass http://127.0.0.1:1; }
+         location /none {
+             error_page 502 = @at_once; proxy_pass_request_body off; proxy_pass http://127.0.0.1:1;
+         }",
         &format!(
             "recursive_error_pages on; client_body_temp_path @DIR@/bodies;
              location @collected {{ proxy_request_buffering on; proxy_pass http://{other}; }}

@@ -384,7 +384,10 @@ impl Fetch {
             ctx.effects.push(FetchEffect::Release(FetchFate::Close));
         }
         if answered || !fault.is_blame() {
-            trial.lease.health().record_success();
+            // A request that was not sent says nothing about the server.
+            if fault != UpstreamFault::Unsendable {
+                trial.lease.health().record_success();
+            }
         } else {
             let mut scales = Scales {
                 group: &group,

@@ -293,9 +293,10 @@ impl Origins {
             }
             env.news.post(wakes);
         }
-        // A window that was credited for a byte must not be credited for it again.
+        // A window that was credited for a byte must not be credited for it again, and a connection
+        // that lingers still sends it.
         if matches!(news, OriginNews::Failed(_))
-            && live.given == 0
+            && (live.given, live.link) == (0, None)
             && let Some(waiting) = listener.and_then(|key| exchanges.live.get_mut(key))
             && let Some(unsent) = live.fetch.take_unsent()
         {

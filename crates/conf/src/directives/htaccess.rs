@@ -61,8 +61,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
             "The named location that answers for files whose handler is TEXT, by \
              `apache_directory` and `.htaccess` files: by `SetHandler`, `AddHandler`, a type of \
              `AddType`, or `[H=…]`. It gets the file as `SCRIPT_FILENAME`, and `PATH_INFO` begins \
-             behind the file. Names of handlers count in any case. Where a handler is named so, a \
-             script that a later section takes its handler from is answered with 403.",
+             behind the file. Access is decided where the request was, not by that location. Names \
+             of handlers count in any case. Where a handler is named so, a script that a later \
+             section takes its handler from is answered with 403.",
             "apache_handler proxy:unix:/run/php.sock|fcgi://localhost @php;",
         )
         .takes("TEXT @NAME")

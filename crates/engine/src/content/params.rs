@@ -17,7 +17,7 @@ use crate::site::UpstreamPass;
 use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ParamPlan;
-use plan::{Planned, PlannedRest};
+use plan::{Planned, PlannedRest, SCRIPT_FILENAME};
 
 impl Planned {
     fn write(&self, scope: &VariableScope<'_>, out: &mut Vec<u8>) {
@@ -94,6 +94,11 @@ pub(crate) fn write(
             field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
         };
         crate::htaccess::effects::push_params(scope, pass, has_field, out);
+    }
+    if let Some(program) = HandlerProgram::of(scope.request)
+        && out.get(SCRIPT_FILENAME).is_some()
+    {
+        out.replace(SCRIPT_FILENAME, &program.file);
     }
     if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());

@@ -15,8 +15,7 @@ use bolide_http::{FieldMap, Name, Params};
 
 use super::reason::push_reason;
 use super::ruling::{
-    FirstError, HandlerProgram, HtaccessPlaces, HtaccessRuling, method_name, received,
-    round_of_error,
+    FirstError, HtaccessPlaces, HtaccessRuling, method_name, received, round_of_error,
 };
 use super::target::HtaccessTarget;
 use super::tls;
@@ -205,11 +204,6 @@ pub(crate) fn push_params(
             name if out.get(name).is_some() || has_field(name) => {}
             name => out.push(name, value),
         }
-    }
-    if let Some(program) = HandlerProgram::of(scope.request)
-        && out.get(b"SCRIPT_FILENAME").is_some()
-    {
-        out.replace(b"SCRIPT_FILENAME", &program.file);
     }
     let applied = places.applied();
     if applied.exports_tls() {

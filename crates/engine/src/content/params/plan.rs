@@ -30,7 +30,7 @@ pub(super) enum PlannedRest {
 }
 
 /// The parameter by which PHP finds the script.
-const SCRIPT_FILENAME: &[u8] = b"SCRIPT_FILENAME";
+pub(super) const SCRIPT_FILENAME: &[u8] = b"SCRIPT_FILENAME";
 
 impl ParamPlan {
     /// Compiles `params`, with the defaults for our PHP pools if `is_php`.
