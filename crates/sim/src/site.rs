@@ -121,6 +121,7 @@ http {{
     fastcgi_read_timeout 3s; fastcgi_send_timeout 3s; fastcgi_connect_timeout 3s;
     fastcgi_param QUERY_STRING $query_string; fastcgi_param REQUEST_METHOD $request_method;
     fastcgi_param CONTENT_LENGTH $content_length;
+    fastcgi_param SCRIPT_FILENAME $request_filename;
     upstream app {{ server unix:/run/app.sock max_fails=0; server 192.0.2.7:9000 max_fails=0; }}
     upstream kept {{ server 192.0.2.8:9000 max_fails=0; keepalive 2; keepalive_timeout 10s; }}
     upstream crowded {{ server unix:/run/small.sock max_conns=2; queue 100 timeout=60s; }}

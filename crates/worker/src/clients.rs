@@ -196,7 +196,7 @@ impl Clients {
             Owner::Tcp(key) => {
                 let conn = self.tcp.conns.get_mut(key)?;
                 let is_newest = conn.generation.number == newest.number
-                    || !conn.outdated && conn.follow(newest);
+                    || conn.outdated.is_none() && conn.follow(newest);
                 (is_newest, &conn.generation)
             }
             Owner::Quic(key) => {
@@ -317,7 +317,7 @@ impl Clients {
             let Some(conn) = self.tcp.conns.get_mut(key) else { continue };
             // A handshake is completed under the configuration that began it.
             if conn.exchanges == 0
-                && !conn.outdated
+                && conn.outdated.is_none()
                 && (conn.framing.is_some() || conn.session.is_none())
             {
                 conn.follow(newest);

@@ -7,11 +7,28 @@ use bolide_engine::ConnInfo;
 
 use crate::generation::Generation;
 
+/// Why a connection is closed after its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outdated {
+    /// Its client would be verified differently, or is in its handshake: it ends once it is idle.
+    Rules,
+    /// Its address is not listened on any more. The response to its next request says that it is
+    /// the last, so that no request is lost that is on its way.
+    Address,
+}
+
 impl Generation {
-    /// Whether a client of `older` would be refused or verified differently now, or is in its
+    /// Why a connection that `older` accepted would not be accepted like this now.
+    pub(crate) fn outdates(&self, older: &Self, info: &ConnInfo) -> Option<Outdated> {
+        let Some(new) = self.same_listen(older, info.listen) else {
+            return Some(Outdated::Address);
+        };
+        self.judges_otherwise(older, info, new).then_some(Outdated::Rules)
+    }
+
+    /// Whether a client of `older` would be verified differently by the listen `new`, or is in its
     /// handshake.
-    pub(crate) fn judges_otherwise(&self, older: &Self, info: &ConnInfo) -> bool {
-        let Some(new) = self.same_listen(older, info.listen) else { return true };
+    fn judges_otherwise(&self, older: &Self, info: &ConnInfo, new: usize) -> bool {
         let had_tls = older.listens[info.listen].tls.is_some();
         // A request in plain text would be answered in plain text.
         if self.listens[new].tls.is_some() != had_tls {

@@ -68,6 +68,7 @@ impl QuicConn {
     /// Moves to a newer configuration; false if that has no listen for the client's address.
     pub(crate) fn follow(&mut self, newest: &Arc<Generation>) -> bool {
         let listen = newest.same_listen(&self.generation, self.info.listen);
+        debug_assert!(listen.is_none_or(|listen| newest.is_quic(listen)), "it stays QUIC");
         if let Some(listen) = listen {
             self.info.listen = listen;
             self.generation = newest.clone();

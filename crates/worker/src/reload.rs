@@ -11,6 +11,7 @@ use bolide_io::Io;
 
 use crate::generation::Generation;
 use crate::log::OpenLogs;
+use crate::outdated::Outdated;
 use crate::quic_conn::QuicConn;
 use crate::worker::Worker;
 
@@ -71,7 +72,9 @@ impl<I: Io> Worker<I> {
         self.requests.clients.tcp.drain_outdated(&newest);
         for key in self.requests.clients.quic.conns.keys().collect::<Vec<_>>() {
             let conn = self.requests.clients.quic.conns.get(key);
-            let is_judged = |conn: &QuicConn| newest.judges_otherwise(&conn.generation, &conn.info);
+            let is_judged = |conn: &QuicConn| {
+                newest.outdates(&conn.generation, &conn.info) == Some(Outdated::Rules)
+            };
             if conn.is_some_and(is_judged) {
                 self.requests.end_quic(key);
             }

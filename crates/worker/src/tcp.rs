@@ -19,6 +19,7 @@ use bolide_io::Fd;
 use crate::framing::ConnFraming;
 use crate::generation::Generation;
 use crate::lateness::Lateness;
+use crate::outdated::Outdated;
 use crate::patience::ClientPatience;
 use crate::settings::{Profile, WorkerLimits};
 use crate::subject::Subject;
@@ -104,7 +105,7 @@ pub(crate) struct TcpConn {
     pub(crate) draining: bool,
     /// Whether its configuration was replaced by one that would not have accepted it like this: it
     /// keeps its own, and is closed after its next request.
-    pub(crate) outdated: bool,
+    pub(crate) outdated: Option<Outdated>,
     pub(crate) waiting: TcpWait,
     /// The counter that it is part of.
     pub(crate) counted: Option<(TallyCount, ConnProtocol)>,
@@ -127,6 +128,7 @@ impl TcpConn {
 
     /// Moves to a newer configuration; false if that has no listen for the client's address.
     pub(crate) fn follow(&mut self, newest: &Arc<Generation>) -> bool {
+        debug_assert!(self.outdated.is_none(), "what is outdated keeps its configuration");
         let listen = newest.same_listen(&self.generation, self.info.listen);
         if let Some(listen) = listen {
             self.info.listen = listen;

@@ -112,7 +112,7 @@ impl TcpConn {
             opening,
             plain_on_tls: false,
             draining: false,
-            outdated: false,
+            outdated: None,
             waiting: TcpWait::Head,
             counted: None,
             spoken: ConnProtocol::Unknown,
@@ -283,7 +283,7 @@ impl TcpSide {
                     conn.apply_host_settings(!env.scratch.events.is_empty());
                 }
                 // An HTTP/1 response says that it is the last; GOAWAY can follow the responses.
-                if (env.draining || conn.outdated)
+                if (env.draining || conn.outdated.is_some())
                     && matches!(conn.framing, Some(ConnFraming::H1(_)))
                 {
                     conn.end_with_requests();

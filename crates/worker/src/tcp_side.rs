@@ -19,6 +19,7 @@ use crate::env::WorkerEnv;
 use crate::framing::ConnFraming;
 use crate::full_table::IDLE_COMPARED;
 use crate::generation::Generation;
+use crate::outdated::Outdated;
 use crate::tcp::{TcpConn, TcpWait};
 use crate::token::PollToken;
 
@@ -305,11 +306,12 @@ impl TcpSide {
     pub(crate) fn drain_outdated(&mut self, newest: &Generation) {
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
-            if !newest.judges_otherwise(&conn.generation, &conn.info) {
-                continue;
-            }
-            conn.outdated = true;
-            if conn.end_with_requests() {
+            let Some(outdated) = newest.outdates(&conn.generation, &conn.info) else { continue };
+            conn.outdated = Some(outdated);
+            // GOAWAY says which requests are lost.
+            let may_end =
+                outdated == Outdated::Rules || !matches!(conn.framing, Some(ConnFraming::H1(_)));
+            if may_end && conn.end_with_requests() {
                 self.mark_dirty(key);
             }
         }
