@@ -12,8 +12,8 @@ use crate::generation::Generation;
 pub(crate) enum Outdated {
     /// Its client would be verified differently, or is in its handshake: it ends once it is idle.
     Rules,
-    /// Its address is not listened on any more. The response to its next request says that it is
-    /// the last, so that no request is lost that is on its way.
+    /// Its address is not listened on any more. Over HTTP/1 the response to its next request says
+    /// that it is the last, so that no request is lost that is on its way.
     Address,
 }
 

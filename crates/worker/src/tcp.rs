@@ -141,6 +141,16 @@ impl TcpConn {
         listen.is_some()
     }
 
+    /// Whether an outdated connection ends once it is idle. Over HTTP/1, that of an address which
+    /// is gone says so in its next response instead; over HTTP/2, GOAWAY says what is lost.
+    pub(crate) fn ends_outdated(&self) -> bool {
+        match self.outdated {
+            None => false,
+            Some(Outdated::Rules) => true,
+            Some(Outdated::Address) => !matches!(self.framing, Some(ConnFraming::H1(_))),
+        }
+    }
+
     /// The connection for log lines.
     pub(crate) fn subject(&self) -> Subject {
         Subject::of(&self.info, &self.generation)

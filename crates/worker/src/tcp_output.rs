@@ -7,7 +7,6 @@ use bytes::Bytes;
 
 use crate::endings::{EndOfSocket, SocketEnd};
 use crate::env::WorkerEnv;
-use crate::outdated::Outdated;
 use crate::segments::{advance, keep_rest, segment_len};
 use crate::shortened;
 use crate::tcp::{ROOM_MIN, TcpConn};
@@ -130,7 +129,7 @@ impl TcpSide {
         env: &mut WorkerEnv<I>,
     ) -> Option<Reset> {
         let conn = self.conns.get_mut(key)?;
-        if env.draining || conn.outdated == Some(Outdated::Rules) {
+        if env.draining || conn.ends_outdated() {
             conn.end_with_requests();
         }
         let Some(framing) = &conn.framing else {

@@ -307,11 +307,10 @@ impl TcpSide {
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
             let Some(outdated) = newest.outdates(&conn.generation, &conn.info) else { continue };
-            conn.outdated = Some(outdated);
-            // GOAWAY says which requests are lost.
-            let may_end =
-                outdated == Outdated::Rules || !matches!(conn.framing, Some(ConnFraming::H1(_)));
-            if may_end && conn.end_with_requests() {
+            if conn.outdated != Some(Outdated::Rules) {
+                conn.outdated = Some(outdated);
+            }
+            if conn.ends_outdated() && conn.end_with_requests() {
                 self.mark_dirty(key);
             }
         }
