@@ -94,3 +94,40 @@ fn what_the_server_switches_off_for_good_no_file_switches_on() {
     put(server.www("up/on/.htaccess"), &deeper);
     check(&server, &[("/x.php", 200), ("/up/x.php", 403), ("/up/on/x.php", 403)]);
 }
+
+#[test]
+fn the_innermost_block_names_locations_for_handlers() {
+    let php = TestPhp::start(1);
+    let server = http(&format!(
+        "apache_define PROD; apache_modules rewrite authz_core;
+         server {{ {LISTEN} apache_htaccess on; apache_handler of-app @app;
+             apache_directory - 'SetHandler of-app';
+             location /inner/ {{ apache_handler of-app @other; }}
+             location /empty/ {{ apache_handler of-app @empty; }}
+             location @app {{ {PARAMS} fastcgi_param PLACE app; fastcgi_pass {0}; }}
+             location @other {{ {PARAMS} fastcgi_param PLACE other; fastcgi_pass {0}; }}
+             location @empty {{ return 200 empty; }} }}",
+        php.address()
+    ));
+    let denied = "Require all denied\n";
+    put_all(
+        &server,
+        &[
+            ("a.php", "<?php echo $_SERVER['PLACE'];"),
+            ("empty/a.php", "<?php echo $_SERVER['PLACE'];"),
+            ("inner/a.php", "<?php echo $_SERVER['PLACE'];"),
+            ("defined/.htaccess", &format!("<IfDefine PROD>\n{denied}</IfDefine>\n")),
+            ("defined/a.php", "<?php echo $_SERVER['PLACE'];"),
+            ("loaded/.htaccess", &format!("<IfModule mod_rewrite.c>\n{denied}</IfModule>\n")),
+            ("loaded/a.php", "<?php echo $_SERVER['PLACE'];"),
+            ("missing/.htaccess", &format!("<IfModule mod_headers.c>\n{denied}</IfModule>\n")),
+            ("missing/a.php", "<?php echo $_SERVER['PLACE'];"),
+        ],
+    );
+    for (path, wanted) in [("/a.php", "app"), ("/inner/a.php", "other"), ("/missing/a.php", "app")]
+    {
+        assert_eq!(server.get(path).text(), wanted, "{path}");
+    }
+    // A location without an upstream would send the source.
+    check(&server, &[("/empty/a.php", 503), ("/defined/a.php", 403), ("/loaded/a.php", 403)]);
+}

@@ -142,7 +142,13 @@ impl Process {
         let goes_on = self.in_report && fpm::goes_on(&text);
         self.in_report = goes_on || text.starts_with(fpm::REPORT);
         match fpm::line(&text) {
-            FpmLine::Ready => self.is_ready = true,
+            FpmLine::Ready => {
+                self.is_ready = true;
+                // A signal that came before its handlers were set is lost.
+                if self.ending.is_some_and(|ending| matches!(ending.next, ChildSignal::Terminate)) {
+                    child::signal(self.pid, self.gently());
+                }
+            }
             FpmLine::Text(_, text) if goes_on => say(log, LogLevel::Info, pool, text),
             FpmLine::Text(level, text) => match fpm::in_our_words(text) {
                 Some((level, text)) => say(log, level, pool, &text),

@@ -9,9 +9,11 @@ import glob
 import http.client
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 from common import APACHE, end, free_port, report, wait_for
 
@@ -99,6 +101,18 @@ Require all granted
     return path
 
 
+def wait_for_socket(path, process):
+    for _ in range(600):
+        if process.poll() is not None:
+            raise SystemExit(f"php-fpm ended at once: {process.returncode}")
+        with socket.socket(socket.AF_UNIX) as one:
+            try:
+                return one.connect(str(path))
+            except OSError:
+                time.sleep(0.1)
+    raise SystemExit("php-fpm does not listen")
+
+
 def ask(port, name, path):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", path, headers={"Host": f"{name}.test"})
@@ -148,10 +162,13 @@ def main():
     for name, port in zip(("apache", "bolide"), ports):
         (home / name).mkdir()
         sides.append(conf(home / name, www, port, cases, sock))
+    # Apache does not ask a backend for a minute that it could not reach once.
+    php = subprocess.Popen([fpm, "-y", str(home / "fpm.conf"), "-F", "-n", "-R"], stderr=subprocess.DEVNULL)
+    wait_for_socket(sock, php)
     processes = [
         subprocess.Popen([APACHE, "-d", str(sides[0].parent), "-f", str(sides[0]), "-DFOREGROUND"], stderr=subprocess.PIPE),
         subprocess.Popen([program, "-c", str(sides[1]), "-g", "daemon off;"], stderr=subprocess.DEVNULL),
-        subprocess.Popen([fpm, "-y", str(home / "fpm.conf"), "-F", "-n", "-R"], stderr=subprocess.DEVNULL),
+        php,
     ]
     asked, differences = 0, []
     try:

@@ -72,6 +72,7 @@ TESTED = {
         "a_rule_proxies_only_to_servers_that_the_configuration_allows",
     ),
     "http3_alt_svc": ("h3.rs", "the_port_of_h3_may_be_one_that_clients_know"),
+    "apache_handler": ("apache_handler.rs", "the_innermost_block_names_locations_for_handlers"),
     "apache_directory": ("htaccess.rs", "blocks_add_directives_for_directories"),
     "apache_htaccess": ("htaccess.rs", "the_innermost_block_decides_whether_files_are_read"),
     "fastcgi_cache_purge": ("cache.rs", "the_innermost_block_decides_which_clients_may_purge"),

@@ -283,9 +283,11 @@ impl VariableScope<'_> {
         let request = self.request;
         let family = request.family.as_ref();
         let has_parts = || family.is_some_and(|family| family.count.get() > 0);
+        let has_logged = family.is_some_and(|family| family.is_logged.get());
         request.role.part().is_some()
             || request.role.auth().is_some()
             || request.role.mirrored().is_some()
+            || has_logged
             || self.location().settings.log_subrequest && (request.is_authorized || has_parts())
     }
 }

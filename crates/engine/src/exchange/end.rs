@@ -115,7 +115,13 @@ impl Exchange {
         if location.notes_end {
             record_end(&scope, location, ctx);
         }
-        if !self.request.role.is_subrequest() || location.settings.log_subrequest {
+        let is_subrequest = self.request.role.is_subrequest();
+        if let Some(part) = self.request.role.part()
+            && location.settings.log_subrequest
+        {
+            part.family.is_logged.set(true);
+        }
+        if !is_subrequest || location.settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
         }
         self.answer.scratch = scratch;

@@ -91,6 +91,15 @@ impl HtaccessRequest<'_> {
             });
             return Err(NextStep::Fail(500));
         };
+        if site.location(*at).pass.is_none() {
+            log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(b"the location of \"apache_handler\" has no upstream: \"");
+                out.extend_from_slice(&found.location);
+                out.push(b'"');
+            });
+            // The file would be sent as it is.
+            return Err(NextStep::Fail(503));
+        }
         let path_info = match self.request.uri.ends_with(&target.path_info) {
             true => target.path_info.len(),
             false => 0,

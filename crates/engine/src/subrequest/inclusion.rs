@@ -16,6 +16,8 @@ pub(crate) struct SubrequestPlace {
     pub(crate) shared: Rc<RefCell<SharedText>>,
     /// Requested parts.
     pub(crate) count: Cell<u32>,
+    /// Whether one of them was logged (`log_subrequest`).
+    pub(crate) is_logged: Cell<bool>,
     /// The charset of the page, which its parts are recoded to.
     pub(crate) charset: RefCell<Option<Vec<u8>>>,
 }
