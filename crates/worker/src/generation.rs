@@ -102,6 +102,20 @@ impl Generation {
         self.addresses.find(theirs.listens.get(listen)?)
     }
 
+    /// Moves a connection of another configuration to this one; returns the profile of its limits,
+    /// or none if this has no listen for its address.
+    pub(crate) fn take_over(
+        self: &Arc<Self>,
+        info: &mut bolide_engine::ConnInfo,
+        generation: &mut Arc<Self>,
+    ) -> Option<Profile> {
+        let listen = self.same_listen(generation, info.listen)?;
+        debug_assert_eq!(self.is_quic(listen), generation.is_quic(info.listen), "as it was");
+        info.listen = listen;
+        *generation = self.clone();
+        Some(self.profile(info))
+    }
+
     /// Whether a listen is a UDP socket.
     pub(crate) fn is_quic(&self, listen: usize) -> bool {
         let http = self.site.config().http.as_ref();

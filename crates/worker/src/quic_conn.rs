@@ -67,14 +67,9 @@ impl QuicConn {
 
     /// Moves to a newer configuration; false if that has no listen for the client's address.
     pub(crate) fn follow(&mut self, newest: &Arc<Generation>) -> bool {
-        let listen = newest.same_listen(&self.generation, self.info.listen);
-        debug_assert!(listen.is_none_or(|listen| newest.is_quic(listen)), "it stays QUIC");
-        if let Some(listen) = listen {
-            self.info.listen = listen;
-            self.generation = newest.clone();
-            self.profile = newest.profile(&self.info);
-        }
-        listen.is_some()
+        let profile = newest.take_over(&mut self.info, &mut self.generation);
+        self.profile = profile.unwrap_or(self.profile);
+        profile.is_some()
     }
 
     /// Starts the framing after the handshake; false if HTTP/3 is disabled here.

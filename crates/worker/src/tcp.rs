@@ -129,16 +129,13 @@ impl TcpConn {
     /// Moves to a newer configuration; false if that has no listen for the client's address.
     pub(crate) fn follow(&mut self, newest: &Arc<Generation>) -> bool {
         debug_assert!(self.outdated.is_none(), "what is outdated keeps its configuration");
-        let listen = newest.same_listen(&self.generation, self.info.listen);
-        if let Some(listen) = listen {
-            self.info.listen = listen;
-            self.generation = newest.clone();
-            self.profile = newest.profile(&self.info);
+        let profile = newest.take_over(&mut self.info, &mut self.generation);
+        if let Some(profile) = profile {
             // Profiles are those of a configuration; the rest of a head that names another server
             // has the limits of the default one.
-            self.asked = None;
+            (self.profile, self.asked) = (profile, None);
         }
-        listen.is_some()
+        profile.is_some()
     }
 
     /// Whether an outdated connection ends once it is idle. Over HTTP/1, that of an address which
