@@ -162,7 +162,6 @@ def main():
     for name, port in zip(("apache", "bolide"), ports):
         (home / name).mkdir()
         sides.append(conf(home / name, www, port, cases, sock))
-    # Apache does not ask a backend for a minute that it could not reach once.
     php = subprocess.Popen([fpm, "-y", str(home / "fpm.conf"), "-F", "-n", "-R"], stderr=subprocess.DEVNULL)
     wait_for_socket(sock, php)
     processes = [
@@ -187,6 +186,9 @@ def main():
         if told < len(untold):
             differences.append(f"{len(untold)} lines are not translated, {told} are said to close their files")
     finally:
+        if differences:
+            for log in (home / "apache/error.log", home / "fpm.log"):
+                differences.append(f"{log.name}:\n{log.read_text()[:2000]}")
         end(processes, home)
     report(asked, differences)
 
