@@ -139,7 +139,8 @@ def fault(theirs, ours, is_translated):
 
 def main():
     program, wanted = sys.argv[1], sys.argv[2:]
-    home = pathlib.Path(tempfile.mkdtemp(prefix="bolide-handlers."))
+    # Not below TMPDIR: Apache writes the socket of AddHandler in small letters.
+    home = pathlib.Path(tempfile.mkdtemp(prefix="bolide-handlers.", dir="/tmp"))
     home.chmod(0o755)
     www, sock = home / "www", home / "fpm.sock"
     cases = {}

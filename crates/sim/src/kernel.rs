@@ -278,8 +278,8 @@ impl Kernel {
     ///
     /// No descriptor or no memory is left.
     pub(crate) fn accept(&mut self, listener: Fd) -> Result<Option<i32>, i32> {
-        self.is_shedding = self.chance.one_in(self.fault_rates.accept_in);
-        if self.is_shedding {
+        if self.chance.one_in(self.fault_rates.accept_in) {
+            self.is_shedding = true;
             let errno = [EMFILE, ENFILE, ENOBUFS, ENOMEM][self.chance.index(4)];
             self.trace(|| format!("accept: error {errno}"));
             return Err(errno);

@@ -216,8 +216,12 @@ impl Io for SimIo {
 
     fn send(&mut self, fd: Fd, chain: &SendChain, then: AfterSend) -> Sent {
         let sent = self.send_all(fd, Some(chain), chain.segments());
-        if then == AfterSend::End && sent == Sent::Bytes(chain.len()) {
-            self.kernel.borrow_mut().expect_end(fd.0);
+        if then == AfterSend::End {
+            let mut kernel = self.kernel.borrow_mut();
+            match sent == Sent::Bytes(chain.len()) {
+                true => kernel.expect_end(fd.0),
+                false => kernel.refuse_end(fd.0),
+            }
         }
         sent
     }

@@ -268,8 +268,13 @@ impl SimH1Client {
             let wait = conn.flight.len();
             return self.base.record_violation(kernel, &format!("cut after {rest}, {wait} wait"));
         }
+        let (answered_from, answered_end) = conn.answered;
         let quiet = kernel.nanos.saturating_sub(conn.quiet_since);
+        // The rest of a request that was answered early is read for `lingering_time`.
+        let is_discarding =
+            taken < answered_end && !conn.pipe.is_flushed() && quiet <= LINGERING.0 + ANSWERED_MAX;
         if cut.is_none()
+            && !is_discarding
             && conn.flight.is_empty()
             && (conn.pipe.ended || conn.last)
             && quiet > if conn.has_post_action { POST_ACTION_MAX } else { ANSWERED_MAX }
@@ -279,7 +284,6 @@ impl SimH1Client {
         if kernel.is_tight {
             self.base.rests_until = kernel.nanos + 100 * MILLI;
         }
-        let (answered_from, answered_end) = conn.answered;
         let lingers = kernel.nanos.saturating_sub(answered_from) >= LINGERING.0;
         let is_late = is_late || taken < answered_end && (lingers || silent >= LINGERING.1);
         let foreseen = cut.is_some() || conn.last || conn.pipe.is_refused(kernel);

@@ -260,7 +260,9 @@ impl ClientBase {
         how: &SocketGot,
         pending: Pending,
     ) {
-        let is_polite = pipe.client_fault == ClientFault::None && pending == Pending::No;
+        let lacks_room = kernel.socket(pipe.fd).is_some_and(|socket| socket.lacks_room_to_end);
+        let is_polite =
+            pipe.client_fault == ClientFault::None && pending == Pending::No && !lacks_room;
         let problem = pipe.tls.as_ref().and_then(|tls| tls.check(kernel, how, is_polite));
         if let Some(problem) = problem {
             self.record_violation(kernel, &problem);

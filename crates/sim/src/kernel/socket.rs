@@ -51,6 +51,8 @@ pub struct SimSocket {
     pub(crate) no_space: bool,
     /// The server announced that it ends its sending side in this turn.
     pub(crate) awaits_end: bool,
+    /// The last bytes of the server did not fit; it does not wait for room to end a connection.
+    pub(crate) lacks_room_to_end: bool,
     /// The server has shut its sending side down.
     pub(crate) shut: bool,
     /// The server has closed.
@@ -84,6 +86,7 @@ impl SimSocket {
             outbound_max,
             no_space: false,
             awaits_end: false,
+            lacks_room_to_end: false,
             shut: false,
             closed: None,
             reset: false,
@@ -248,6 +251,14 @@ impl Kernel {
     pub(crate) fn expect_end(&mut self, fd: i32) {
         if let Some(socket) = self.sockets.get_mut(fd) {
             socket.awaits_end = true;
+            socket.lacks_room_to_end = false;
+        }
+    }
+
+    /// The socket has not taken all of the bytes that were to be the last ones.
+    pub(crate) fn refuse_end(&mut self, fd: i32) {
+        if let Some(socket) = self.sockets.get_mut(fd) {
+            socket.lacks_room_to_end = true;
         }
     }
 
