@@ -190,3 +190,21 @@ fn a_file_of_passwords_and_a_file_with_another_name_are_read_as_they_are() {
     replace(&server.www("kept.txt"), "new text");
     assert_eq!(get(&mut client, "/kept/kept.txt").text(), "old text");
 }
+
+#[test]
+fn a_tree_that_is_removed_leaves_the_server_at_rest() {
+    let server = site("");
+    let root = server.www("");
+    assert_eq!(server.get("/hello.txt").status, 200);
+    server.wait_until_it_rests();
+    // The directory goes, and with it all that is watched.
+    let aside = root.with_file_name("aside");
+    fs::rename(&root, &aside).unwrap();
+    fs::remove_dir_all(&aside).unwrap();
+    assert_eq!(server.get("/hello.txt").status, 404);
+    server.wait_until_it_rests();
+    fs::create_dir(&root).unwrap();
+    put(root.join("hello.txt"), "again");
+    assert_eq!(server.get("/hello.txt").text(), "again");
+    server.wait_until_it_rests();
+}

@@ -56,6 +56,9 @@ struct WorkerState {
     is_settled: bool,
     /// Consecutive waits that ended at once, without an event and without a call in between.
     idle_waits: u32,
+    had_events: bool,
+    /// Consecutive waits with events that no call followed.
+    deaf_waits: u32,
 }
 
 /// The simulated kernel.
@@ -478,7 +481,14 @@ impl Kernel {
         state.until = until;
         state.is_settled = !has_events && is_later;
         state.idle_waits = if is_idle && !is_later { state.idle_waits + 1 } else { 0 };
+        let is_deaf = state.had_events && self.calls == 0;
+        state.deaf_waits = if is_deaf { state.deaf_waits + 1 } else { 0 };
+        state.had_events = has_events;
         self.calls = 0;
+        if state.deaf_waits > IDLE_WAITS_MAX {
+            state.deaf_waits = 0;
+            self.violations.push(format!("worker {worker} does not react to what is ready"));
+        }
         if state.idle_waits > IDLE_WAITS_MAX {
             state.idle_waits = 0;
             self.violations.push(format!("worker {worker} turns and turns and does nothing"));

@@ -178,11 +178,9 @@ impl<I: Io> WorkerEnv<I> {
         self.log_server(LogLevel::Notice, &text);
     }
 
-    /// Reports changes so far to the table of open files.
+    /// Reports changes so far to the table of open files. They are read even if no directory is
+    /// watched any more: the end of a watch is a change, and would be reported for ever.
     pub(crate) fn handle_changes(&mut self) {
-        if self.files.watches.is_empty() {
-            return;
-        }
         let mut changes = std::mem::take(&mut self.scratch.changes);
         self.io.take_changes(&mut changes);
         for change in changes.drain(..) {
@@ -202,7 +200,9 @@ impl<I: Io> WorkerEnv<I> {
     /// As [`Self::handle_changes`], before requests are read that may have arrived since the turn
     /// began: stale entries must not answer them.
     pub(crate) fn handle_late_changes(&mut self) {
-        self.handle_changes();
+        if !self.files.watches.is_empty() {
+            self.handle_changes();
+        }
         self.files.part_turn();
     }
 

@@ -51,9 +51,13 @@ impl InotifyWatches {
         }
     }
 
-    /// A worker removes a watch.
+    /// A worker removes a watch. Its end is a change, too (`IN_IGNORED`).
     pub(crate) fn end(&mut self, worker: usize, number: u32) {
+        let before = self.watches.len();
         self.watches.retain(|watch| (watch.worker, watch.number) != (worker, number));
+        if self.watches.len() < before {
+            self.queue.push((worker, DirChange::Gone { watch: number }));
+        }
     }
 
     /// Reports a change of `path`, or its removal.
