@@ -264,26 +264,27 @@ impl SharedQuestion {
             figures.taken.fetch_add(1, Ordering::Relaxed);
         }
         let (permit, reply) = *parts;
-        reply(SharedAnswer::Kept(permit.restore(&read.record, TagVerdict::Good, read.body(bytes))));
+        reply(SharedAnswer::Kept(permit.restore(&read.record, TagVerdict::Good, read.body)));
         Ok(())
     }
 
     fn judge<'a>(
         &self,
         permit: &FillPermit,
-        bytes: &'a [u8],
+        bytes: &'a Bytes,
         cluster: &[u8],
         now_ms: u64,
     ) -> Result<SharedRecord<'a>, SharedUnfit> {
-        let read = record::read(bytes, cluster).ok_or(SharedUnfit::Useless)?;
+        let sharing = &self.store.sharing;
+        let read = record::read(bytes, cluster, |body_len| sharing.has_size(body_len));
+        let read = read.ok_or(SharedUnfit::Useless)?;
         let (record, key) = (&read.record, permit.key());
         let is_asked = *record.namespace == *self.namespace
             && record.url == key.url()
             && record.vary == key.vary()
             && record.session.is_empty();
         let is_fresh = record.kind == ObjectKind::Vary || now_ms < record.times.expires_ms;
-        let is_small = self.store.sharing.has_size(record.body_len);
-        if !is_asked || !is_fresh || !is_small || record.is_stale {
+        if !is_asked || !is_fresh || record.is_stale {
             return Err(SharedUnfit::Useless);
         }
         let bans = {

@@ -73,10 +73,63 @@ fn begin(permit: &mut FillPermit, length: Option<u64>) {
     let _ = permit.begin(head, &Tags::default());
 }
 
-fn fill(mut permit: FillPermit, size: usize) {
-    begin(&mut permit, Some(size as u64));
-    let _ = permit.append(Bytes::from(vec![b'a'; size]));
+fn fill(permit: FillPermit, size: usize) {
+    fill_with(permit, Bytes::from(vec![b'a'; size]));
+}
+
+fn fill_with(mut permit: FillPermit, body: Bytes) {
+    begin(&mut permit, Some(body.len() as u64));
+    let _ = permit.append(body);
     assert!(permit.commit().object.is_some());
+}
+
+/// What the shared store gets for an object with this body.
+fn written(body: &Bytes) -> Bytes {
+    let (store, site) = process();
+    fill_with(miss(&store, site, 1), body.clone());
+    let Some(SharedOrder::Offer(offer)) = next(&store) else { panic!("an offer") };
+    offer.bytes(b"shop", 1).unwrap().0.into()
+}
+
+/// The body that a node takes from the shared store, if it takes one.
+fn taken(bytes: &Bytes, size_max: u64) -> Option<Bytes> {
+    let (store, site) = process();
+    let (_ask, question, _answer) = asked(&store, miss(&store, site, 1));
+    store.sharing().open(size_max);
+    question.take(bytes, b"shop", 1).ok()?;
+    let mut keys = KeyBuilder::default();
+    keys.start(site);
+    keys.push_url(b"/1");
+    match store.lookup(&keys.public(), 0) {
+        Lookup::Hit(object) => object.body(),
+        _ => panic!("it is in memory"),
+    }
+}
+
+#[test]
+fn bodies_are_shared_in_the_form_that_takes_less_memory() {
+    let text = Bytes::from("<p>a line of a page that repeats itself</p>\n".repeat(800));
+    let noise = std::iter::successors(Some(1_u64), |n| {
+        Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1))
+    });
+    let noise: Bytes = noise.map(|n| (n >> 56) as u8).take(30_000).collect();
+    let (small, large) = (written(&text), written(&noise));
+    assert!(small.len() < text.len() / 4, "{} of {}", small.len(), text.len());
+    assert!(large.len() > noise.len(), "{} of {}", large.len(), noise.len());
+    for (bytes, body) in [(&small, &text), (&large, &noise)] {
+        assert_eq!(taken(bytes, SIZE_MAX).as_ref(), Some(body));
+        let len = body.len() as u64;
+        assert!(taken(bytes, len).is_some() && taken(bytes, len - 1).is_none(), "too large");
+        for at in 0..bytes.len().min(400) {
+            assert!(taken(&bytes.slice(..at), SIZE_MAX).is_none(), "cut at {at}");
+            let mut other = bytes.to_vec();
+            other[at] ^= 1;
+            assert!(taken(&other.into(), SIZE_MAX).is_none(), "changed at {at}");
+        }
+        for at in (400..bytes.len()).step_by(997) {
+            assert!(taken(&bytes.slice(..at), SIZE_MAX).is_none(), "cut at {at}");
+        }
+    }
 }
 
 #[test]
