@@ -363,7 +363,8 @@ impl Flow {
                 return invalid();
             }
             world.shared.work += MATCH_WORK + left.len() * MATCH_FACTOR;
-            let matched = (world.find)(pattern, &left)?;
+            let pattern = self.expand(pattern, world)?;
+            let matched = (world.find)(&pattern, &left)?;
             let found = matched.is_some();
             if let Some(matched) = matched {
                 world.shared.take(matched);
@@ -413,7 +414,7 @@ impl Flow {
             }
         };
         let mut uri = self.expand(address, world)?;
-        if !address.is_empty() && uri.first() != Some(&b'/') {
+        if uri.first().is_some_and(|byte| *byte != b'/') {
             let directory = world.uri.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
             uri.splice(0..0, world.uri[..directory].iter().copied());
         }

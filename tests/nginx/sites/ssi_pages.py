@@ -221,6 +221,15 @@ PAGES = [
     '<!--#if expr="a ="-->yes<!--#else-->no<!--#endif-->',
     '<!--#if expr="$uri = /^\\/p/"-->yes<!--#else-->no<!--#endif-->',
     (
+        '<!--#set var="v" value="p"--><!--#if expr="$uri = /^.${v}.h/"-->yes<!--#else-->no'
+        "<!--#endif-->"
+    ),
+    '<!--#if expr="$uri = /html\\$/"-->yes<!--#else-->no<!--#endif-->',
+    '<!--#if expr="$uri = /html$/"-->yes<!--#else-->no<!--#endif-->',
+    '<!--#if expr="$uri != /$none/"-->yes<!--#else-->no<!--#endif-->',
+    '<!--#set var="v" value=""--><!--#include virtual="$v"-->|',
+    '<!--#set var="v" value="e.html"--><!--#include virtual="$v"-->|',
+    (
         '<!--#if expr="$uri = /(p).h|(z)/"--><!--#echo var="2" default="D"-->[<!--#echo '
         'var="3"-->][<!--#echo var="10"-->]<!--#endif-->'
     ),
