@@ -33,6 +33,7 @@ REASONS = "Words behind the status of an origin"
 HOPS = "Fields of one connection"
 DIED = "What came before an origin died"
 REDIRECTED = "X-Accel and its errors"
+SLICES = "Slices"
 PROXIED = "Small things about answers of origins"
 LOGGED = "Lines of the error log about origins"
 HEADS = "Lines of the error log about heads"
@@ -215,6 +216,7 @@ _PATTERNS: dict[str, list[str]] = {
         "php slow: GET /slow.php?ms=1500&first=1",
         "php children that die: GET /die.php?first=1",
     ],
+    SLICES: ["slice compressed: *turns=first*"],
     REDIRECTED: [
         "php X-Accel: *none.txt",
         "php X-Accel: */a%2520b",

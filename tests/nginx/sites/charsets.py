@@ -31,6 +31,10 @@ server(
     location /gzw/ {{ {OCTETS} charset utf-8; source_charset koi8-r; gzip on; gzip_vary on; }}
     location /static/ {{ gzip_static on; types {{ }} default_type text/html; alias @DIR@/www/;
         charset utf-8; source_charset koi8-r; }}
+    location /undone/ {{ gzip_static always; gunzip on; {OCTETS}
+        charset there; source_charset here; }}
+    location /wider/ {{ gzip_static always; gunzip on; {OCTETS}
+        charset utf-8; source_charset koi8-r; gzip_vary on; }}
     location /ret {{ charset there; source_charset here; default_type text/plain;
         return 200 "XYZ$arg_a"; }}
     location /404 {{ charset there; source_charset here; return 404; }}
@@ -69,7 +73,12 @@ server(
     ]
     + [
         f"GET {path}{more}"
-        for path in ("/static/pre.txt", "/static/onlygz.txt", "/ret?a=XXYYZ")
+        for path in (
+            "/static/pre.txt",
+            "/static/onlygz.txt",
+            *(f"/{name}/{file}.txt" for name in ("undone", "wider") for file in ("pre", "onlygz")),
+            "/ret?a=XXYYZ",
+        )
         for more in ("", " | Accept-Encoding: gzip", " | Accept-Encoding: gzip | Range: bytes=2-4")
     ]
     + [

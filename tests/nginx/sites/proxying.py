@@ -495,6 +495,10 @@ server(
             add_header X-Status "$upstream_status|$status|$upstream_http_x|$upstream_cookie_a|$upstream_addr" always;
         }
         location @other { return 200 other; }
+        location /closed/ { deny all; error_page 403 /types/hello.txt; }
+        location /locked/ { deny all; error_page 403 @other; }
+        location /own/ { deny all; }
+        location /types/ { types { text/first txt; } alias @DIR@/www/; }
         location /int/ { internal; alias @DIR@/www/; }
         location /i/ {
             proxy_pass http://@ORIGIN@;
@@ -531,6 +535,18 @@ server(
             "X-Accel-Redirect: /int/hello.txt", "X: y", "Content-Type: text/odd", base=f"/{where}"
         )
         for where in "ai"
+    ]
+    + [
+        answer(
+            f"X-Accel-Redirect: /{where}/x",
+            "Content-Type: text/odd",
+            *more,
+            status=status,
+            base="/a",
+        )
+        for where in ("closed", "locked", "own", "int", "types")
+        for status in ("200 OK", "403 No")
+        for more in ([], ["X-Accel-Charset: koi8-r"])
     ]
     + [
         raw("", base="/c"),

@@ -106,6 +106,39 @@ site(
     location = /page.html {{ {KEPT} {SHOW} sub_filter text word; sub_filter_once off; }}
     """,
 )
+COMPRESSED = "gzip on; gzip_min_length 1; gzip_types *; gzip_vary on;"
+http(
+    "slice compressed",
+    f"""
+    proxy_cache_path @LOGS@/zone-compressed keys_zone=one:1m;
+    server {{
+        listen 127.0.0.1:@P1@; root @DIR@/www; access_log off; gzip off;
+        location / {{
+            set $whole "";
+            if ($http_range = "bytes=0-6") {{ set $whole no; }}
+            if ($request_uri ~ "turns=(none|first)") {{ set $whole "$whole.$1"; }}
+            if ($whole ~ "^no.first") {{
+                add_header Content-Range "bytes 0-6/100"; return 206 "0123456";
+            }}
+            if ($whole) {{ return 200 "{"0123456789" * 10}"; }}
+        }}
+    }}
+    server {{
+        listen 127.0.0.1:@P0@; root @DIR@/www; {COMPRESSED}
+        location /passed/ {{ {PASS.replace("@P1@", "@P1@/")} }}
+        location /kept/ {{ {KEPT.replace("@P1@", "@P1@/")} }}
+        location /both/ {{ gunzip on; {PASS.replace("@P1@", "@P1@/")} }}
+    }}
+    """,
+    [
+        f"GET /{way}/{path} | Accept-Encoding: gzip{more}"
+        for way in ("passed", "kept", "both")
+        for path in ("digits.txt", "hello.txt?turns=first", "hello.txt?turns=none", "empty.txt")
+        for more in ("", " | Range: bytes=3-20", "")
+    ],
+    open=True,
+    lengths="coded",
+)
 site("files", "", f"location / {{ slice 7; {SHOW} }}")
 site(
     "by names",

@@ -297,6 +297,12 @@ impl AnswerBody {
         matches!(self.innermost(), Self::Growing(_))
     }
 
+    /// Whether it consists of bytes of other responses, which nothing before has compressed.
+    #[inline]
+    pub(crate) fn is_put_together(&self) -> bool {
+        matches!(self.innermost(), Self::Growing(_) | Self::Sliced(_))
+    }
+
     /// Why a body cannot be sent (`.htaccess` filters).
     pub(crate) fn fault(&self) -> Option<&'static str> {
         match self {

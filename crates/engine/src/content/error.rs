@@ -69,6 +69,8 @@ impl Answer {
         }
         self.head.close |= closes(status);
         self.forced_status = 0;
+        // As in nginx, the type is that of the page, not of the response with `X-Accel-Redirect`.
+        self.carried.remove(bolide_http::Name::ContentType);
         request.is_straight = false;
         let settings = &site.location(request.location).settings;
         let is_first = !request.in_error_page;
@@ -151,7 +153,6 @@ impl Answer {
         ctx: &StepCtx<'_>,
     ) -> NextStep {
         self.is_own_page = true;
-        self.carried.remove(bolide_http::Name::ContentType);
         self.carried.remove(bolide_http::Name::AcceptRanges);
         let location = site.location(request.location);
         let mut page = site.pages(location.signature).of(status);

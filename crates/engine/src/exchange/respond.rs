@@ -1,4 +1,4 @@
-//! The last step before a response is sent, and the fields that every generated response has.
+//! The last step before any response is sent, and the head of those that this server generates.
 
 use bolide_http::{Method, Name};
 
@@ -9,7 +9,7 @@ use crate::content::sticky;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::has_no_content;
 use crate::filter::body::filter_body;
-use crate::filter::charset::{DescribedType, complain, rule_charset};
+use crate::filter::charset::{DescribedType, complain, is_inflated, rule_charset};
 use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
 use crate::media_types::MediaType;
@@ -106,7 +106,7 @@ fn finish_body(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &mu
         answer.body.keep_of_slice(slice.wanted);
     }
     let filters = site.location(request.location).filters_bodies;
-    if filters || answer.may_be_searched || answer.body.is_growing() {
+    if filters || answer.may_be_searched || answer.body.is_put_together() {
         filter_body(request, answer, site, ctx);
         if let Some(outcome) = answer.charset.take() {
             complain(request, answer, &outcome, site, ctx);
@@ -222,7 +222,9 @@ fn fill_recoded(
     site: &Site,
     ctx: &StepCtx<'_>,
 ) {
-    let is_encoded = !draft.encoding.is_empty();
+    let location = site.location(request.location);
+    let encoding = draft.encoding.as_bytes();
+    let is_encoded = !encoding.is_empty() && !is_inflated(request, location, status, encoding);
     let carried = answer.carried.get(Name::ContentType).map(<[u8]>::to_vec);
     let described = match &carried {
         Some(value) => DescribedType::field(value, is_encoded, status),

@@ -155,8 +155,7 @@ pub(crate) fn filter_body(
     let order = order.substitution(request).filter(|_| is_plain && is_there);
     let lines = order.map(SubstitutedLines::new);
     let recoder = answer.charset.as_deref().and_then(CharsetOutcome::recoder);
-    // Nothing before has compressed these.
-    let is_new = answer.body.sliced().is_some() || answer.body.is_growing();
+    let is_new = answer.body.is_put_together();
     let is_resized = recoder.as_ref().is_some_and(|recoder| !recoder.keeps_length());
     let is_changed =
         gunzips || includes || adds || is_resized || lines.is_some() || !pairs.is_empty();

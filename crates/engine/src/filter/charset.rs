@@ -17,7 +17,7 @@ use crate::htaccess::searched::SearchOrder;
 use crate::log_lines;
 use crate::media_types::{MediaType, media};
 use crate::request::Request;
-use crate::site::Site;
+use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
 /// A content type, and the other inputs of the decision.
@@ -153,6 +153,19 @@ pub(crate) fn rule_charset<'a>(
     }
 }
 
+/// Whether `gunzip` decompresses a response for its client, so that it can be recoded.
+pub(crate) fn is_inflated(
+    request: &Request,
+    location: &CompiledLocation,
+    status: u16,
+    encoding: &[u8],
+) -> bool {
+    location.settings.filters.gunzip
+        && status != 206
+        && encoding.eq_ignore_ascii_case(b"gzip")
+        && !compress::client_codings(request, location).contains(Coding::Gzip)
+}
+
 /// As [`rule_charset`] for an upstream response.
 pub(crate) fn rule_origin_charset<'a>(
     answer: &Answer,
@@ -164,14 +177,8 @@ pub(crate) fn rule_origin_charset<'a>(
 ) -> CharsetRuling<'a> {
     let location = site.location(request.location);
     let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
-    let is_undone = || {
-        location.settings.filters.gunzip
-            && status != 206
-            && encoding.eq_ignore_ascii_case(b"gzip")
-            && !compress::client_codings(request, location).contains(Coding::Gzip)
-    };
     let value = head.fields.get(Name::ContentType).unwrap_or_default();
-    let is_encoded = !encoding.is_empty() && !is_undone();
+    let is_encoded = !encoding.is_empty() && !is_inflated(request, location, status, encoding);
     let ignores = location.settings.origin.ignore_headers.charset;
     let wish = head.fields.get_text(b"X-Accel-Charset");
     let described = DescribedType {

@@ -67,7 +67,8 @@ fn codings(
     for_proxies: impl Fn(&Request, &Gzip) -> bool,
 ) -> Codings {
     let Some(field) = request.head().fields.get(Name::AcceptEncoding) else { return Codings::NONE };
-    if request.role.part().is_some() {
+    // The client gets the response whose subrequest this is, not this one.
+    if request.role.is_subrequest() {
         return Codings::NONE;
     }
     let codings = accepted(field);
