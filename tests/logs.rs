@@ -49,6 +49,40 @@ fn the_combined_format_is_nginxs_to_the_byte() {
 }
 
 #[test]
+fn the_time_of_a_request_begins_with_its_first_byte() {
+    let server = http(
+        "log_format times '$request_time $msec $uri';
+        server {
+            listen 127.0.0.1:@HTTP@; root @DIR@/www;
+            access_log @DIR@/logs/times.log times;
+            location /status { access_log off; stub_status; }
+        }",
+    );
+    let pause = std::time::Duration::from_millis(300);
+    let since = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    let mut client = server.connect();
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        // The time between requests does not count.
+        std::thread::sleep(pause);
+        begun.push(since());
+        client.send("GET /hello.txt HTTP/1.1\r\n");
+        wait_until("the line to be read", || server.get("/status").text().contains("Reading: 1"));
+        std::thread::sleep(pause);
+        assert_eq!(client.send("Host: a\r\n\r\n").answer().status, 200);
+    }
+    let read = || server.home().read("logs/times.log");
+    wait_until("both lines", || read().lines().count() == 2);
+    for (line, begun) in read().lines().zip(begun) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (took, ended): (f64, f64) = (words[0].parse().unwrap(), words[1].parse().unwrap());
+        assert!(took >= 0.3, "{line}");
+        // Milliseconds are rounded down.
+        assert!(ended - took >= begun - 0.005, "{line}, sent at {begun}");
+    }
+}
+
+#[test]
 fn every_protocol_is_logged_by_its_name() {
     let server = site("");
     for proto in [Proto::H1, Proto::H2, Proto::H2c, Proto::H3] {

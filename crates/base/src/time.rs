@@ -54,4 +54,11 @@ impl Now {
     pub const fn unix_seconds(self) -> u64 {
         self.unix_millis / 1000
     }
+
+    /// The moment `earlier`, by this clock.
+    #[must_use]
+    pub fn at(self, earlier: Instant) -> Self {
+        let millis = self.mono.since(earlier).as_millis() as u64;
+        Self { mono: earlier, unix_millis: self.unix_millis.saturating_sub(millis) }
+    }
 }

@@ -142,7 +142,7 @@ impl Answer {
         self.body_sent = 0;
         self.head_sent = 0;
         self.compression = None;
-        self.origin = None;
+        self.forget_origin();
         self.retry_after = None;
         self.carried.clear();
         self.trailers.clear();
@@ -152,6 +152,15 @@ impl Answer {
         self.object = None;
         self.charset = None;
         self.forget_draft();
+    }
+
+    /// Drops the request to an upstream.
+    #[inline]
+    pub(crate) fn forget_origin(&mut self) {
+        // PERF: most responses have none, and dropping none is a call.
+        if self.origin.is_some() {
+            self.origin = None;
+        }
     }
 
     /// Clears what was noted for a response that another one replaces.

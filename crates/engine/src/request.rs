@@ -131,8 +131,10 @@ pub(crate) struct Request {
     pub(crate) appends_uri: bool,
     /// The client's address according to a trusted proxy (`set_real_ip_from`).
     pub(crate) real: Option<ClientAddress>,
-    /// When the head was complete.
+    /// When the first byte of the head arrived.
     pub(crate) started: Now,
+    /// The same until the request is processed, if the rest of its head came later.
+    pub(crate) head_began: Option<Now>,
     /// Body bytes that arrived.
     pub(crate) body_received: u64,
     /// The request body.
@@ -213,6 +215,7 @@ impl Request {
     pub(crate) fn begin(&mut self, head: Box<RequestHead>, site: SiteRef) {
         self.method = head.method;
         self.held = Some(head);
+        self.head_began = None;
         self.site = Some(site);
         self.server = 0;
         self.location = 0;
@@ -235,14 +238,12 @@ impl Request {
         self.uri_changed = false;
         (self.rewritten_here, self.is_rewritten, self.is_only_tried) = (false, false, false);
         (self.has_dots, self.is_unread) = (false, false);
-        self.encodes_groups = false;
-        self.internal = false;
+        (self.encodes_groups, self.internal) = (false, false);
         (self.in_error_page, self.replaces_failed) = (false, false);
         self.is_length_unread = false;
         self.arrival.clear();
         self.redirects_left = bolide_base::limits::INTERNAL_REDIRECTS_MAX + 1;
-        self.appends_uri = false;
-        self.real = None;
+        (self.appends_uri, self.real) = (false, None);
         self.real_root.clear();
         self.body_received = 0;
         self.proxy_url = None;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bolide_base::limits::{EXCHANGES_MAX, STREAMS_PER_CONN_MAX};
-use bolide_base::{Slab, SlabKey};
+use bolide_base::{Instant, Slab, SlabKey};
 use bolide_engine::{BackgroundCapacity, ConnInfo, SiteRef};
 use bolide_http::ResponseHead;
 use bolide_io::Fd;
@@ -272,27 +272,28 @@ impl Clients {
             + post_actions.filter(|post_action| alone(post_action)).count()
     }
 
-    /// Binds a stream to the exchange that owns it.
+    /// Binds a stream to the exchange that owns it. Returns when the head of its request began, if
+    /// that was in an earlier turn.
     pub(crate) fn bind<I>(
         &mut self,
         owner: Owner,
         stream: StreamId,
         user: StreamOwner,
         env: &WorkerEnv<I>,
-    ) {
+    ) -> Option<Instant> {
         match owner {
             Owner::Tcp(conn) => {
-                if let Some(conn) = self.tcp.conns.get_mut(conn) {
-                    conn.exchanges += 1;
-                    conn.patience.begin_request();
-                    if let Some((count, of)) = conn.counted.take() {
-                        env.tally.remove(count, of);
-                    }
-                    debug_assert!(conn.framing.is_some(), "a request comes from a framing");
-                    if let Some(framing) = &mut conn.framing {
-                        framing.bind(stream, user);
-                    }
+                let conn = self.tcp.conns.get_mut(conn)?;
+                conn.exchanges += 1;
+                let head_began = conn.patience.begin_request();
+                if let Some((count, of)) = conn.counted.take() {
+                    env.tally.remove(count, of);
                 }
+                debug_assert!(conn.framing.is_some(), "a request comes from a framing");
+                if let Some(framing) = &mut conn.framing {
+                    framing.bind(stream, user);
+                }
+                head_began
             }
             Owner::Quic(conn) => {
                 if let Some(conn) = self.quic.conns.get_mut(conn) {
@@ -305,8 +306,9 @@ impl Clients {
                         conn.h3.announce_end();
                     }
                 }
+                None
             }
-            Owner::Parent(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => None,
         }
     }
 

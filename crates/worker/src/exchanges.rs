@@ -25,6 +25,13 @@ impl<I: Io> Requests<I> {
     pub(crate) fn handle_events(&mut self, owner: Owner) {
         let mut bound = Bound::new();
         while !self.env.scratch.events.is_empty() && bound.goes_on() {
+            // PERF: one event is usual, and needs no second list.
+            if self.env.scratch.events.len() == 1
+                && let Some(event) = self.env.scratch.events.pop()
+            {
+                self.handle_event(owner, event);
+                continue;
+            }
             let mut events = std::mem::take(&mut self.env.scratch.events);
             for event in events.drain(..) {
                 self.handle_event(owner, event);
@@ -174,7 +181,12 @@ impl<I: Io> Requests<I> {
                 return self.close_owner(owner, Reset::Yes);
             }
         };
-        self.clients.bind(owner, stream, key.to_bits(), &self.env);
+        let head_began = self.clients.bind(owner, stream, key.to_bits(), &self.env);
+        if let Some(moment) = head_began
+            && let Some(live) = self.exchanges.live.get_mut(key)
+        {
+            live.exchange.set_head_began(self.env.now.at(moment));
+        }
         self.env.tally.add(TallyCount::Requests, spoken);
         self.env.tally.add(TallyCount::Writing, spoken);
         if has_body && matches!(wake, Wake::Start) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 
+use crate::framing::ConnFraming;
 use crate::tcp::{TcpConn, TcpWait};
 
 /// The deadlines that received bytes do not move.
@@ -18,14 +19,18 @@ pub(crate) struct ClientPatience {
     next: Option<Instant>,
     /// Of the first request, or of a head that has begun.
     head: Option<Instant>,
+    /// When the head began that is incomplete.
+    head_began: Option<Instant>,
     /// Of input that is discarded after the last response (`lingering_time`).
     discarding: Option<Instant>,
 }
 
 impl ClientPatience {
-    /// A request has begun: none of them counts any more.
-    pub(crate) const fn begin_request(&mut self) {
+    /// A request has begun: none of them counts any more. Returns when its head began, if that was
+    /// in an earlier turn.
+    pub(crate) const fn begin_request(&mut self) -> Option<Instant> {
         (self.next, self.head, self.discarding) = (None, None, None);
+        self.head_began.take()
     }
 }
 
@@ -34,6 +39,9 @@ impl TcpConn {
     pub(crate) fn deadline_of(&mut self, waiting: TcpWait, now: Instant) -> Instant {
         match waiting {
             TcpWait::Head => {
+                if self.framing.as_ref().is_some_and(ConnFraming::is_reading_head) {
+                    self.patience.head_began.get_or_insert(now);
+                }
                 // As in nginx, a connection that has sent nothing has this time from its start.
                 let until = now.after(self.settings().header_timeout);
                 *self.patience.head.get_or_insert(until)

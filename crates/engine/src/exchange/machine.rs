@@ -1,6 +1,6 @@
 //! The transitions of an exchange, and what the worker may read of it between steps.
 
-use bolide_base::Spool;
+use bolide_base::{Now, Spool};
 use bolide_conf::model::LogLevel;
 use bolide_http::{Method, RequestHead, ResponseHead};
 use bolide_upstream::OriginNews;
@@ -44,6 +44,11 @@ impl Exchange {
         self.search.begin();
         self.cache.clear();
         self.state = ExchangeState::Received;
+    }
+
+    /// Sets when the head of the request began; without it, the head arrived at once.
+    pub const fn set_head_began(&mut self, moment: Now) {
+        self.request.head_began = Some(moment);
     }
 
     /// Performs the transition for `wake`. All transitions are here; other functions only compute.
@@ -292,7 +297,7 @@ impl Exchange {
     /// Returns the head to its pool, and releases the site and the body.
     pub fn take_request(&mut self) -> Box<RequestHead> {
         self.answer.body.clear();
-        self.answer.origin = None;
+        self.answer.forget_origin();
         self.answer.object = None;
         self.cache.clear();
         self.request.upload.clear();

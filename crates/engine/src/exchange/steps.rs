@@ -185,7 +185,7 @@ impl Exchange {
         let found = server.level.find(uri, captures);
         let failure = captures.take_failure();
         self.request.location = match found {
-            LocationMatch::Location(id) | LocationMatch::WithSlash(id) => id,
+            LocationMatch::Location(id) | LocationMatch::LacksSlash(id) => id,
             LocationMatch::Nothing => server.root,
         };
         self.request.uri_changed = false;
@@ -198,7 +198,7 @@ impl Exchange {
             return NextStep::Fail(500);
         }
         match found {
-            LocationMatch::WithSlash(_) => {
+            LocationMatch::LacksSlash(_) => {
                 if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
                     return NextStep::Probe(RequestStep::Find);
                 }
@@ -303,7 +303,7 @@ fn fail_undecided(
 }
 
 pub(super) fn begin_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
-    request.started = ctx.now;
+    request.started = request.head_began.take().unwrap_or(ctx.now);
     request.number_on_conn = ctx.requests_on_conn;
     if !request.role.is_subrequest() {
         request.listen = ctx.conn.listen;

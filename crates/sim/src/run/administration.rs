@@ -12,6 +12,7 @@ use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::kernel::disk::EPOCH_SECONDS;
 use crate::kernel::logs::{REQUEST_LOG_PREFIX, SYSLOG};
+use crate::oracle::ConfigEpoch;
 use crate::time::MILLI;
 use crate::upkeep;
 
@@ -97,8 +98,7 @@ impl World {
 
     /// Checks the logs, stored request bodies and holdings at the end.
     pub(super) fn check_administration(&self, kernel: &Kernel) -> Vec<String> {
-        let epochs = self.epochs.windows(2).map(|pair| (pair[1].sent_at, pair[0].superseded_at));
-        let mut wrong = check(kernel, &epochs.collect::<Vec<_>>());
+        let mut wrong = check(kernel, &self.epochs);
         if kernel.syscall_faults.any_failed() {
             // Failed calls lose log lines and leave files behind.
             wrong.clear();
@@ -146,22 +146,17 @@ fn lines(name: &str, bytes: &[u8]) -> Result<Vec<String>, String> {
         .collect()
 }
 
-/// When a request began and ended, as its log line says.
-fn span(line: &str) -> Option<(u64, u64)> {
+/// The number of the configuration that a request had, and when it ended, as its log line says.
+fn facts(line: &str) -> Option<(u32, u64)> {
     let mut words = line.rsplit(' ');
-    let nanos = |word: &str| {
-        let (seconds, millis) = word.split_once('.')?;
-        let (seconds, millis): (u64, u64) = (seconds.parse().ok()?, millis.parse().ok()?);
-        Some(seconds * 1_000_000_000 + millis * 1_000_000)
-    };
-    let (end, took) = (nanos(words.next()?)?, nanos(words.next()?)?);
-    let end = end.checked_sub(EPOCH_SECONDS * 1_000_000_000)?;
-    Some((end.saturating_sub(took), end))
+    let (seconds, millis) = words.next()?.split_once('.')?;
+    let (seconds, millis): (u64, u64) = (seconds.parse().ok()?, millis.parse().ok()?);
+    let nanos = seconds * 1_000_000_000 + millis * 1_000_000;
+    Some((words.next()?.parse().ok()?, nanos.checked_sub(EPOCH_SECONDS * 1_000_000_000)?))
 }
 
-/// Checks the logs. `reloads` has the times when each reload was sent, and when all workers had
-/// applied it.
-fn check(kernel: &Kernel, reloads: &[(u64, u64)]) -> Vec<String> {
+/// Checks the logs.
+fn check(kernel: &Kernel, epochs: &[ConfigEpoch]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut all: BTreeMap<&str, Lines> = BTreeMap::new();
     for (name, bytes) in kernel.logs.whole() {
@@ -182,16 +177,17 @@ fn check(kernel: &Kernel, reloads: &[(u64, u64)]) -> Vec<String> {
         }
     }
     for line in known.keys() {
-        let Some((began, ended)) = span(line) else {
+        let Some((number, ended)) = facts(line) else {
             wrong.push(format!("no line of {first}: {line:?}"));
             continue;
         };
-        let outlives = |(sent, applied): &&(u64, u64)| {
-            began + GRAIN < *sent
-                && ended > applied.saturating_add(upkeep::SHUTDOWN_TIMEOUT + GRAIN)
+        let Some(epoch) = epochs.iter().find(|epoch| epoch.number == number) else {
+            wrong.push(format!("{line} is of no configuration"));
+            continue;
         };
-        if let Some((sent, applied)) = reloads.iter().find(outlives) {
-            wrong.push(format!("{line} from {began} to {ended} outlives {sent} to {applied}"));
+        let until = epoch.superseded_at.saturating_add(upkeep::SHUTDOWN_TIMEOUT + GRAIN);
+        if ended > until {
+            wrong.push(format!("{line}: its configuration has ended at {until}"));
         }
     }
     wrong
