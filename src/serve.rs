@@ -49,7 +49,7 @@ fn prepare_files(options: &Serve, root: &Path, ports: &ServePorts, state: &Path)
     // The demonstration lists its files; another directory does not.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
     let account = account::of_files(root);
-    let text = configuration(root, ports, account.as_deref(), listing);
+    let text = configuration((root, state), ports, account.as_deref(), listing);
     let greeting = format!(
         "Bolide {version} serves {root}, {audience}{whose}\n\
          \n\
@@ -160,9 +160,15 @@ const SCRIPTS: &str = concat!(
     r"(?:~|\.(?:bak|old|orig|save|sw[op]|dist|gz|br|zst))?$",
 );
 
-fn configuration(root: &Path, ports: &ServePorts, account: Option<&str>, listing: &str) -> String {
+fn configuration(
+    (root, state): (&Path, &Path),
+    ports: &ServePorts,
+    account: Option<&str>,
+    listing: &str,
+) -> String {
     let types = include_str!("../conf/mime.types");
-    let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let (cert, key) = (state.join("localhost.pem"), state.join("localhost.key"));
+    let (root, cert, key) = (php::quoted(root), php::quoted(&cert), php::quoted(&key));
     let user = account.map(|name| format!("user {name};\n")).unwrap_or_default();
     let listens = ports.directives().join("\n");
     format!(
@@ -178,13 +184,13 @@ fn configuration(root: &Path, ports: &ServePorts, account: Option<&str>, listing
          gzip on; gzip_static on; gzip_vary on;\n\
          brotli on; brotli_static on;\n\
          zstd on; zstd_static on;\n\
-         ssl_certificate localhost.pem;\n\
-         ssl_certificate_key localhost.key;\n\
+         ssl_certificate {cert};\n\
+         ssl_certificate_key {key};\n\
          server {{\n\
          {listens}\n\
          http2 on;\n\
          server_name localhost;\n\
-         root \"{root}\";\n\
+         root {root};\n\
          disable_symlinks if_not_owner from=$document_root;\n\
          index index.html;\n\
          error_page 404 /404.html;\n\

@@ -6,8 +6,9 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bolide_testkit::run;
 use bolide_testkit::server::Home;
+use bolide_testkit::tools::finish;
+use bolide_testkit::{TestServer, run};
 
 use crate::BOLIDE;
 
@@ -109,6 +110,22 @@ impl Site {
             bolide_testkit::H1TestClient::connect(([127, 0, 0, 1], self.home.port(0)).into());
         client.get(path, "Connection: close\r\n")
     }
+}
+
+#[test]
+fn the_configuration_that_is_printed_is_one() {
+    let home = Home::new(BOLIDE);
+    home.write("site/index.html", "a page\n");
+    let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
+    let args = ["serve", "--print-config", "--http", &http, "--https", &https, "site"];
+    let mut print = home.command(&args);
+    print.env("XDG_STATE_HOME", home.dir());
+    let printed = finish("bolide serve", print, Duration::from_secs(30)).succeeded().text();
+    let conf = home.write("elsewhere/printed.conf", &printed);
+    let tested = home.run(&["-t", "-c", conf.to_str().unwrap()]);
+    assert_eq!(tested.code, 0, "{tested}");
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
+    assert_eq!(server.get("/").text(), "a page\n");
 }
 
 #[test]

@@ -99,16 +99,17 @@ struct Sums {
 pub(super) fn run(invocation: &Invocation, warm: &Warm) -> Result<ExitCode, String> {
     let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.errors.join("\n"))?;
     let caller = Caller { config: &reading.config, headers: &warm.headers };
-    let mut urls = Vec::new();
+    let mut named = NamedPages::default();
     for url in &warm.urls {
-        urls.push(Url::parse(url)?);
+        named.urls.push(Url::parse(url)?);
     }
     for sitemap in &warm.sitemaps {
-        caller.collect(sitemap, 0, &mut urls)?;
+        caller.collect(sitemap, 0, &mut named)?;
     }
+    let NamedPages { mut urls, invalid } = named;
     urls.truncate(URLS_MAX);
     let next = AtomicUsize::new(0);
-    let sums = Mutex::new(Sums::default());
+    let sums = Mutex::new(Sums { asked: invalid, failed: invalid, ..Sums::default() });
     let pause = warm.rate.map(|rate| Duration::from_secs(1) / rate);
     let start = bolide_io::process::now().mono;
     std::thread::scope(|scope| {
@@ -186,6 +187,14 @@ impl Sums {
             ("failed", Json::number(self.failed)),
         ])
     }
+}
+
+/// What the command line and sitemaps name.
+#[derive(Debug, Default)]
+struct NamedPages {
+    urls: Vec<Url>,
+    /// The number of addresses in sitemaps that are no URLs of a page; each was reported.
+    invalid: u64,
 }
 
 /// Sends requests to the server of this configuration.
@@ -283,7 +292,7 @@ impl Caller<'_> {
     }
 
     /// Adds the pages of a sitemap, and those of the sitemaps that it names.
-    fn collect(&self, sitemap: &str, depth: u8, urls: &mut Vec<Url>) -> Result<(), String> {
+    fn collect(&self, sitemap: &str, depth: u8, named: &mut NamedPages) -> Result<(), String> {
         let mut text = Vec::new();
         match Url::parse(sitemap.as_bytes()) {
             Ok(url) => {
@@ -310,9 +319,15 @@ impl Caller<'_> {
         }
         for one in found {
             if is_index && depth == 0 {
-                self.collect(&String::from_utf8_lossy(&one), 1, urls)?;
-            } else {
-                urls.push(Url::parse(&one)?);
+                self.collect(&String::from_utf8_lossy(&one), 1, named)?;
+                continue;
+            }
+            match Url::parse(&one) {
+                Ok(url) => named.urls.push(url),
+                Err(why) => {
+                    named.invalid += 1;
+                    err(&format!("bolide: {sitemap}: {why}"));
+                }
             }
         }
         Ok(())
@@ -325,14 +340,8 @@ fn locations(text: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for part in text.split("<loc>").skip(1) {
         let one = part.split("</loc>").next().unwrap_or_default().trim();
-        let one =
-            one.strip_prefix("<![CDATA[").and_then(|one| one.strip_suffix("]]>")).unwrap_or(one);
-        let one = one
-            .replace("&apos;", "'")
-            .replace("&quot;", "\"")
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&");
+        let literal = one.strip_prefix("<![CDATA[").and_then(|one| one.strip_suffix("]]>"));
+        let one = literal.map_or_else(|| dereferenced(one), str::to_owned);
         found.push(one.trim().as_bytes().to_vec());
     }
     if found.is_empty() {
@@ -341,6 +350,36 @@ fn locations(text: &[u8]) -> Vec<Vec<u8>> {
         found.extend(lines.map(|line| line.as_bytes().to_vec()));
     }
     found
+}
+
+/// `text` with the characters that its references mean (XML 1.0 §4.1, §4.6); others stay as they
+/// are.
+fn dereferenced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, reference)) = rest.split_once('&') {
+        out.push_str(before);
+        let meant = reference.split_once(';').and_then(|(name, after)| {
+            let code = |digits, radix| u32::from_str_radix(digits, radix).ok();
+            let one = match name {
+                "apos" => '\'',
+                "quot" => '"',
+                "lt" => '<',
+                "gt" => '>',
+                "amp" => '&',
+                _ => char::from_u32(match name.strip_prefix("#x") {
+                    Some(digits) => code(digits, 16)?,
+                    None => code(name.strip_prefix('#')?, 10)?,
+                })?,
+            };
+            Some((one, after))
+        });
+        let (one, after) = meant.unwrap_or(('&', reference));
+        out.push(one);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The data of chunks (RFC 9112 §7.1); `None` if they are malformed.
@@ -417,6 +456,12 @@ mod tests {
         let found: Vec<String> =
             locations(xml).into_iter().map(|one| String::from_utf8(one).unwrap()).collect();
         assert_eq!(found, ["http://a.test/?a=1&b=2", "http://a.test/x"]);
+        let references =
+            b"<loc>http://a.test/?a=1&#38;b=%26&#x26;c=&#x20AC;&amp;lt;&no;&#xD800;&</loc>\
+                           <loc><![CDATA[/?a&amp;b]]></loc>";
+        let found = locations(references);
+        assert_eq!(found[0], "http://a.test/?a=1&b=%26&c=€&lt;&no;&#xD800;&".as_bytes());
+        assert_eq!(found[1], b"/?a&amp;b");
         assert_eq!(locations(b"http://a.test/\n# no\nhttps://b.test/\n").len(), 2);
         assert!(locations(b"nothing").is_empty());
     }

@@ -78,6 +78,12 @@ const RULES: &str =
         apache_htaccess on;
 ";
 
+/// A path as an argument of a directive.
+pub(super) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 /// The configuration. `state` has the certificate, and directories for large bodies.
 pub(super) fn configuration(
     root: &Path,
@@ -85,10 +91,6 @@ pub(super) fn configuration(
     (account, kept): (Option<&str>, ServeCaching),
     state: &Path,
 ) -> String {
-    let quoted = |path: &Path| {
-        let text = path.display().to_string();
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    };
     let user = account.map(|name| format!("user {name};\n")).unwrap_or_default();
     let types = include_str!("../../conf/mime.types").lines().fold(String::new(), indented);
     let params = include_str!("../../conf/fastcgi.conf")

@@ -1,5 +1,6 @@
 //! Servers: names, the settings that apply before a location is known, TLS.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,17 @@ pub enum ServerName {
     Prefix(Box<str>),
     /// `~re`; case-insensitive when it has upper-case letters, as in nginx.
     Regex(Regex),
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(text) | Self::SuffixOrSelf(text) => f.write_str(text),
+            Self::Suffix(text) => write!(f, "*{text}"),
+            Self::Prefix(text) => write!(f, "{text}*"),
+            Self::Regex(regex) => write!(f, "~{}", String::from_utf8_lossy(regex.source())),
+        }
+    }
 }
 
 /// The settings of a server from the first byte of a request on.

@@ -289,7 +289,8 @@ fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
 /// site, over HTTP and HTTPS: a purge in one applies to the other.
 fn site_name(http: &Http, server: &model::ServerConf) -> String {
     let root = &http.location(server.root).settings.root;
-    format!("page:{:?} {:?}", server.names.first(), root.path)
+    let name = server.names.first().map(ToString::to_string).unwrap_or_default();
+    format!("page:{name} {:?}", root.path)
 }
 
 /// Whether a location, or one nested in it, has such settings of the page cache.

@@ -381,12 +381,7 @@ fn request_line(question: &ExplainRequest) -> String {
 
 /// A server name as it is written in the configuration.
 fn written_name(name: &ServerName) -> String {
-    match name {
-        ServerName::Exact(text) | ServerName::SuffixOrSelf(text) => text.to_string(),
-        ServerName::Suffix(text) => format!("*{text}"),
-        ServerName::Prefix(text) => format!("{text}*"),
-        ServerName::Regex(regex) => format!("~{}", show(regex.source())),
-    }
+    show(name.to_string().as_bytes()).into_owned()
 }
 
 fn covers(name: &ServerName, host: &[u8]) -> bool {

@@ -120,11 +120,12 @@ impl<I: Io> DiskWriter<I> {
         let found = self.io.open_journal(&path);
         let lock = open_lock(&mut self.io, tree);
         let file = match found {
-            Err(failure) if failure.errno == ENOENT && lock.is_some() => {
-                return self.begin_journal(tree, lock);
+            Err(failure) if failure.errno == ENOENT => {
+                return self.begin_journal(tree, Some(lock?));
             }
             found => found?,
         };
+        let lock = lock.ok();
         let mut head = [0; HEAD];
         let found = read_full(&mut self.io, &file, 0, &mut head);
         let seal = journal::seal(&head[..found.unwrap_or(0)]);
@@ -264,7 +265,7 @@ impl<I: Io> DiskWriter<I> {
             Some(file) => charge.tree.follow_journal(old, file),
             None => return self.lose_all(charge),
         }
-        charge.lock = open_lock(&mut self.io, &charge.tree);
+        charge.lock = open_lock(&mut self.io, &charge.tree).ok();
     }
 
     /// Retries to open trees that could not be opened.

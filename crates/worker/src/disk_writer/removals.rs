@@ -326,7 +326,7 @@ impl<I: Io> DiskWriter<I> {
                 self.renew_journal(charge, 0);
             }
         }
-        charge.lock = open_lock(&mut self.io, &charge.tree);
+        charge.lock = open_lock(&mut self.io, &charge.tree).ok();
     }
 
     /// Looks for files of the index after a directory was lost, and in turns where directories are
