@@ -20,6 +20,28 @@ PAGE = ROOT / "docs/nginx-compatibility.md"
 DIFFERENCES = ROOT / "docs/differences-from-nginx.md"
 BEHAVIOURS = Path(__file__).with_name("behaviours.tsv")
 LATER = ROOT / "crates/conf/src/directives/later.rs"
+# Directives of our own on pages about nginx's, and those of its commercial edition.
+OWN_ROWS = {
+    "apache_define",
+    "apache_directory",
+    "apache_handler",
+    "apache_htaccess",
+    "apache_modules",
+    "apache_proxy",
+    "bolide_admin",
+    "bolide_console",
+    "fastcgi_cache_purge",
+    "health",
+    "http3_alt_svc",
+    "lsapi_pass",
+    "metrics",
+    "php_pass",
+    "proxy_cache_purge",
+    "queue",
+    "reload_on_change",
+    "reload_watch",
+    "worker_watchdog",
+}
 STANDINGS = ("same", "differs", "refused")
 # LIMIT: tests that are named for one directive.
 NAMED_MAX = 2
@@ -102,7 +124,8 @@ def behaviour_lines() -> Iterator[str]:
 def directive_lines() -> Iterator[str]:
     """The tables of directives, by page of the reference and by module."""
     witnesses, otherwise, silent = effects.recorded(), differences(), no_effects()
-    rows = {row.name: row for row in coverage.rows() if row.page not in OWN}
+    known = [row for row in coverage.rows() if row.page not in OWN and row.name not in OWN_ROWS]
+    rows = {row.name: row for row in known}
     texts = tests_with(set(rows))
     pages: dict[str, list[str]] = {}
     for row in rows.values():

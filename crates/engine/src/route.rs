@@ -28,7 +28,7 @@ pub(crate) enum LocationMatch {
     /// This location.
     Location(LocationIndex),
     /// This location, but the path lacks its final slash: redirect.
-    WithSlash(LocationIndex),
+    LacksSlash(LocationIndex),
     /// None; the server block itself answers.
     Nothing,
 }
@@ -112,7 +112,7 @@ impl RouteLevel {
             Search::Final(location) | Search::Prefix(Some(location)) => {
                 LocationMatch::Location(location)
             }
-            Search::Slash(location) => LocationMatch::WithSlash(location),
+            Search::Slash(location) => LocationMatch::LacksSlash(location),
             Search::Prefix(None) => LocationMatch::Nothing,
         }
     }

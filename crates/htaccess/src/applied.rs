@@ -380,8 +380,8 @@ impl<'a> Applied<'a> {
 
     /// Whether a directory's path gets its final slash by a redirect.
     #[must_use]
-    pub fn closes_directories(&self) -> bool {
-        self.last(|settings| settings.closes_directories).unwrap_or(true)
+    pub fn redirects_to_slash(&self) -> bool {
+        self.last(|settings| settings.redirects_to_slash).unwrap_or(true)
     }
 
     /// The handling of a path that continues after a file.

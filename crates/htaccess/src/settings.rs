@@ -58,7 +58,7 @@ pub(crate) struct Settings {
     /// The inner none is `disabled`.
     pub(crate) fallback: Option<Option<Box<[u8]>>>,
     /// `DirectorySlash`
-    pub(crate) closes_directories: Option<bool>,
+    pub(crate) redirects_to_slash: Option<bool>,
     /// `AcceptPathInfo`
     pub(crate) path_info: Option<PathInfoRule>,
     pub(crate) hidden: Vec<Box<[u8]>>,

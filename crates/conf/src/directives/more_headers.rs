@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bolide_http::Name;
+use bolide_http::structured::is_token;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, list};
@@ -172,8 +173,7 @@ fn edit(
 
 /// RFC 9110 §5.1: the name of a field is a token.
 fn checked(node: &Node, text: &[u8]) -> Result<Arc<[u8]>, ReadFault> {
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    if text.is_empty() || !text.iter().all(is_token) || text.len() > NAME_MAX {
+    if text.is_empty() || !text.iter().copied().all(is_token) || text.len() > NAME_MAX {
         let name = show(text);
         return Err(fault(node, format_args!("invalid header name \"{name}\"")));
     }

@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bolide_http::structured::is_token;
+
 use crate::ast::Node;
 use crate::choice::chosen;
 use crate::directive::{
@@ -235,10 +237,9 @@ const TAKEN: [&str; 6] =
 
 fn header(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (name, value) = (node.arg(0), node.arg(1));
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     let is_text = |byte: &u8| *byte == b'\t' || (b' '..=b'~').contains(byte);
     let text = show(name).into_owned();
-    if name.is_empty() || !name.iter().all(is_token) || !value.iter().all(is_text) {
+    if name.is_empty() || !name.iter().copied().all(is_token) || !value.iter().all(is_text) {
         return Err(ReadFault::Text(format!("invalid header \"{text}\"")));
     }
     if TAKEN.contains(&text.to_ascii_lowercase().as_str()) {

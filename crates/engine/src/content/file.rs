@@ -18,9 +18,9 @@ use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::compress::{self, Sibling};
-use crate::htaccess::effects::closes_directories;
+use crate::htaccess::effects::redirects_to_slash;
 use crate::htaccess::searched::is_searched;
-use crate::htaccess::unindexed::listed;
+use crate::htaccess::unindexed::list_directory;
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -85,11 +85,11 @@ impl Exchange {
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
             return alias_rewritten(&self.request, site, ctx);
         }
-        let is_directory = self.request.uri.last() == Some(&b'/');
-        if is_directory && location.settings.random_index {
+        let ends_in_slash = self.request.uri.last() == Some(&b'/');
+        if ends_in_slash && location.settings.random_index {
             return NextStep::Step(RequestStep::RandomIndex);
         }
-        NextStep::Step(if is_directory { RequestStep::Index(0) } else { RequestStep::File })
+        NextStep::Step(if ends_in_slash { RequestStep::Index(0) } else { RequestStep::File })
     }
 }
 
@@ -108,9 +108,9 @@ impl FileSearch {
         let original = match self.look(request, answer, location, Want::OPEN, site, ctx) {
             FileLookup::Asked => return NextStep::Probe(RequestStep::File),
             FileLookup::Directory
-                if location.htaccess.is_some() && !closes_directories(request, location) =>
+                if location.htaccess.is_some() && !redirects_to_slash(request, location) =>
             {
-                return listed(request, location);
+                return list_directory(request, location);
             }
             FileLookup::Directory => return answer.directory_redirect(request),
             FileLookup::Other => return self.not_regular(request, site, ctx),
@@ -226,7 +226,7 @@ impl FileSearch {
         NextStep::Fail(404)
     }
 
-    /// Whether `self.search.path`, whose metadata was requested, is a regular file.
+    /// Whether `self.path`, whose metadata was requested, is a regular file.
     pub(crate) fn is_regular(&self, location: &CompiledLocation, ctx: &mut StepCtx<'_>) -> bool {
         let known = ctx.files.lookup(&self.path, ctx.now, &location.policy);
         matches!(known, Known::Seen(meta) | Known::Closed(meta, _) if meta.kind == FileKind::File)
@@ -272,7 +272,7 @@ impl FileSearch {
         self.path = path;
     }
 
-    /// Looks up `self.search.path` in the table; requests a file lookup if it does not know enough.
+    /// Looks up `self.path` in the table; requests a file lookup if it does not know enough.
     #[inline]
     pub(crate) fn look(
         &self,

@@ -35,7 +35,7 @@ pub(super) fn name_of(location: &LocationConf) -> String {
 
 const fn why_this(matcher: &Matcher, found: LocationMatch) -> &'static str {
     match matcher {
-        _ if matches!(found, LocationMatch::WithSlash(_)) => {
+        _ if matches!(found, LocationMatch::LacksSlash(_)) => {
             "the path is this one without its slash"
         }
         Matcher::Root => "no location matches",

@@ -224,7 +224,7 @@ impl HtaccessRequest<'_> {
             return Err(NoLook::Unclear);
         }
         let id = match found {
-            LocationMatch::Location(id) | LocationMatch::WithSlash(id) => id,
+            LocationMatch::Location(id) | LocationMatch::LacksSlash(id) => id,
             LocationMatch::Nothing => server.root,
         };
         let location = site.location(id);
@@ -323,7 +323,7 @@ impl HtaccessRequest<'_> {
             return Err(next.unwrap_or_else(|next| next));
         }
         match (target.kind, is_file_alone || target.lacks_slash()) {
-            (TargetKind::Directory, true) if applied.closes_directories() => found.status = 301,
+            (TargetKind::Directory, true) if applied.redirects_to_slash() => found.status = 301,
             (TargetKind::Directory, false) => {
                 self.find_index(ruling, &target, &applied, &mut found, site, ctx)?;
             }

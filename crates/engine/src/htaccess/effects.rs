@@ -118,8 +118,8 @@ pub(crate) fn has_handler(request: &Request, location: &CompiledLocation) -> boo
 }
 
 /// Whether a directory's path gets its final slash by a redirect.
-pub(crate) fn closes_directories(request: &Request, location: &CompiledLocation) -> bool {
-    applied(request, location).is_none_or(|applied| applied.closes_directories())
+pub(crate) fn redirects_to_slash(request: &Request, location: &CompiledLocation) -> bool {
+    applied(request, location).is_none_or(|applied| applied.redirects_to_slash())
 }
 
 /// The entries of a directory that a listing shows.

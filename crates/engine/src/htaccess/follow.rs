@@ -192,7 +192,7 @@ impl HtaccessRequest<'_> {
         {
             return Some(AdmittedTarget::Elsewhere(next.unwrap_or_else(|next| next)));
         }
-        let outcome = match target.lacks_slash() && applied.closes_directories() {
+        let outcome = match target.lacks_slash() && applied.redirects_to_slash() {
             true => Self::before_slash(outcome),
             false => outcome,
         };

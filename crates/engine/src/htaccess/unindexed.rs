@@ -22,7 +22,7 @@ use crate::vars::VariableScope;
 pub(super) const NAMES_MAX: usize = 32;
 
 /// The step that lists a directory: as in Apache, a handler for directories answers 404.
-pub(crate) fn listed(request: &Request, location: &CompiledLocation) -> NextStep {
+pub(crate) fn list_directory(request: &Request, location: &CompiledLocation) -> NextStep {
     match has_handler(request, location) {
         true => NextStep::Fail(404),
         false => NextStep::Step(RequestStep::Listing),
@@ -68,7 +68,7 @@ pub(crate) fn judge_missing_index(
             Err(next) => refusal = Some(next),
         }
     }
-    refusal.unwrap_or_else(|| listed(request, location))
+    refusal.unwrap_or_else(|| list_directory(request, location))
 }
 
 /// The possible paths of a directory's index.

@@ -356,7 +356,7 @@ impl DirectiveName {
                 }
             }
             Self::DirectorySlash => {
-                own.closes_directories = Some(flag("DirectorySlash", arguments)?);
+                own.redirects_to_slash = Some(flag("DirectorySlash", arguments)?);
             }
             Self::FallbackResource => {
                 let word = one("FallbackResource", arguments)?;
