@@ -136,7 +136,7 @@ http {{
             gzip_level = self.gzip_level,
             extra = self.extra,
             main = if self.has_upkeep { upkeep::MAIN } else { "" },
-            upkeep = if self.has_upkeep { upkeep::http(self.number) } else { String::new() },
+            upkeep = if self.has_upkeep { upkeep::HTTP } else { "" },
             dav = if self.has_dav { webdav::HTTP } else { "" },
             upstreams = if self.has_secure_ports { secure_ports::UPSTREAMS } else { "" },
             page_path = self.page_path,

@@ -8,18 +8,16 @@ pub const SHUTDOWN_TIMEOUT: u64 = SHUTDOWN_TIMEOUT_SECONDS * 1_000_000_000;
 /// Directives of the main context.
 pub const MAIN: &str = "worker_shutdown_timeout 1s;";
 
-/// Directives of the `http` block of the configuration with this number.
-pub fn http(number: u32) -> String {
-    format!(
-        "
-    log_format tokens '$http_x_ask $status {number} $msec';
+/// Directives of the `http` block. A line has the time at which the head was complete: it decides
+/// which configuration a request has.
+pub const HTTP: &str = "
+    log_format tokens '$http_x_ask $status $complete $msec';
     open_log_file_cache max=2 inactive=3s valid=1s min_uses=1;
-    client_body_temp_path /bodies 1 2;"
-    )
-}
+    client_body_temp_path /bodies 1 2;";
 
 /// The locations of the site.
-pub const LOCATIONS: &str = "        access_log /logs/log sim;
+pub const LOCATIONS: &str = "        set $complete $msec;
+        access_log /logs/log sim;
         access_log /logs/plain tokens;
         access_log /logs/packed tokens gzip=1 buffer=2k flush=700ms;
         access_log /logs/pipe tokens;
