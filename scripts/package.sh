@@ -59,7 +59,7 @@ squeezed() { gzip -9n >"$1"; }
 stage() {
     local root=$1 units=$2 file
     put 755 "$work/bolide" "$root/usr/sbin/bolide"
-    for file in conf/mime.types conf/fastcgi.conf conf/fastcgi_params conf/snippets/*; do
+    for file in conf/mime.types conf/fastcgi.conf conf/*_params conf/snippets/*; do
         put 644 "$file" "$root/etc/bolide/${file#conf/}"
     done
     put 644 packaging/etc/bolide.conf "$root/etc/bolide/bolide.conf"
@@ -175,7 +175,7 @@ make_dist() {
 make_image() {
     local root=$work/image file
     put 755 "$work/bolide" "$root/usr/sbin/bolide"
-    for file in conf/mime.types conf/fastcgi.conf conf/fastcgi_params conf/snippets/*; do
+    for file in conf/mime.types conf/fastcgi.conf conf/*_params conf/snippets/*; do
         put 644 "$file" "$root/etc/bolide/${file#conf/}"
     done
     put 644 packaging/image/bolide.conf "$root/etc/bolide/bolide.conf"

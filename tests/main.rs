@@ -136,6 +136,7 @@ mod tls_origins;
 mod truncated;
 mod unfinished;
 mod upgrade;
+mod uwsgi;
 mod variables;
 mod videos;
 mod visitors;

@@ -247,6 +247,79 @@ fn versions_and_ciphers_are_those_of_the_location() {
 }
 
 #[test]
+fn suwsgi_is_uwsgi_over_tls() {
+    let home = home();
+    let mut origins = Origins::start(&home, "origin");
+    let at = origins.open("uwsgi");
+    let silent = origins.open("gone");
+    let port = at.split(':').nth(1).unwrap();
+    let server = serve(
+        home,
+        "uwsgi_ssl_server_name on; uwsgi_param A b;",
+        &format!(
+            "location /plain {{ uwsgi_pass {at}; }}
+             location /tls {{ uwsgi_pass suwsgi://localhost:{port}; }}
+             location /var {{ set $s suwsgi; uwsgi_pass $s://{at}; }}
+             location /gone {{ uwsgi_pass suwsgi://{silent}; }}"
+        ),
+    );
+    for (path, name) in [("/tls", "localhost"), ("/var", "None")] {
+        let text = get(&server, path);
+        assert!(text.contains(&format!("sni={name} version=TLSv1.3")), "{path}: {text}");
+        assert!(text.contains("size="), "{path}: {text}");
+    }
+    complaint(&server, "/plain", &format!("upstream: \"uwsgi://{at}\""));
+    complaint(&server, "/gone", &format!("upstream: \"suwsgi://{silent}\""));
+}
+
+#[test]
+fn uwsgi_ssl_directives_apply_where_the_innermost_block_has_them() {
+    let home = home();
+    let mut origins = Origins::start(&home, "origin");
+    let at = origins.open("uwsgi asks");
+    let pass = format!("uwsgi_pass suwsgi://{at};");
+    let own = "uwsgi_ssl_certificate client.crt; uwsgi_ssl_certificate_key client.key;";
+    let server = serve(
+        home,
+        "uwsgi_ssl_name outer.test; uwsgi_ssl_server_name on; uwsgi_ssl_session_reuse off;
+         uwsgi_ssl_protocols TLSv1.2; uwsgi_ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384;
+         uwsgi_ssl_conf_command Curves P-256; uwsgi_ssl_verify off; uwsgi_ssl_verify_depth 1;
+         uwsgi_ssl_trusted_certificate client.crt; uwsgi_ssl_crl revoked.pem;
+         uwsgi_ssl_certificate_cache off; uwsgi_ssl_password_file words;
+         uwsgi_ssl_certificate '';",
+        &format!(
+            "location /outer {{ {pass} }}
+             location /name {{ {pass} uwsgi_ssl_name inner.test; {own} }}
+             location /quiet {{ {pass} uwsgi_ssl_server_name off;
+                uwsgi_ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256; }}
+             location /new {{ {pass} uwsgi_ssl_protocols TLSv1.3; uwsgi_ssl_session_reuse on;
+                uwsgi_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256; }}
+             location /revoked {{ {pass} uwsgi_ssl_verify on; uwsgi_ssl_name origin.test;
+                uwsgi_ssl_trusted_certificate ca.crt; uwsgi_ssl_verify_depth 2;
+                location /revoked/again {{ {pass} uwsgi_ssl_crl revoked.pem; }} }}
+             location /sealed {{ {pass} uwsgi_ssl_certificate $arg_c;
+                uwsgi_ssl_certificate_key sealed.key; uwsgi_ssl_password_file words;
+                uwsgi_ssl_certificate_cache max=3; }}"
+        ),
+    );
+    let told = |path: &str| get(&server, path);
+    let outer = told("/outer");
+    let suite = "sni=outer.test version=TLSv1.2 cipher=ECDHE-ECDSA-AES256-GCM-SHA384";
+    assert!(outer.contains(suite) && outer.contains("cert=-"), "{outer}");
+    let named = told("/name");
+    assert!(named.contains("sni=inner.test") && named.contains("cert=client.test"), "{named}");
+    let quiet = told("/quiet");
+    assert!(quiet.contains("sni=None version=TLSv1.2 cipher=ECDHE-ECDSA-AES128"), "{quiet}");
+    let new = "version=TLSv1.3 cipher=TLS_CHACHA20_POLY1305_SHA256 reused=";
+    assert!(told("/new").contains(&format!("{new}False")));
+    assert!(told("/new").contains(&format!("{new}True")), "its session is used again");
+    assert!(told("/outer").contains("reused=False"));
+    assert!(told("/sealed?c=client.crt").contains("cert=client.test"));
+    complaint(&server, "/revoked", "upstream SSL certificate verify error");
+    complaint(&server, "/revoked/again", "upstream SSL certificate verify error");
+}
+
+#[test]
 fn sessions_are_used_again_unless_that_is_off() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");

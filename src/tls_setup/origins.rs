@@ -1,6 +1,6 @@
-//! From `proxy_ssl_*` to the settings of TLS upstreams.
+//! From `proxy_ssl_*` and `uwsgi_ssl_*` to the settings of TLS upstreams.
 
-use bolide_conf::model::{CertificateConf as Pair, OriginTlsConf, Pem, PemName};
+use bolide_conf::model::{CertificateConf as Pair, DirectiveFamily, OriginTlsConf, Pem, PemName};
 use bolide_engine::Site;
 use bolide_tls::{AcceptorOptions, OriginOptions, OriginTls};
 
@@ -27,11 +27,14 @@ pub(crate) fn origins(
 /// Checks files of pass phrases, used or not: nginx reads them when it parses the directive.
 fn check_passwords(site: &Site) -> Result<(), String> {
     let mut checked = None;
+    let families = [DirectiveFamily::Proxy, DirectiveFamily::Uwsgi];
     for location in site.config().http.iter().flat_map(|http| &http.locations) {
-        let file = location.settings.proxied.proxy.tls.password_file.as_ref();
-        if file.is_some() && file != checked {
-            let _phrases = certificates::passwords(file)?;
-            checked = file;
+        for family in families {
+            let file = location.settings.origin_of(family).proxy.tls.password_file.as_ref();
+            if file.is_some() && file != checked {
+                let _phrases = certificates::passwords(file)?;
+                checked = file;
+            }
         }
     }
     Ok(())
@@ -68,7 +71,9 @@ fn origin(
     }
     if conf.verify {
         let trusted = conf.trusted_certificate.as_deref();
-        let trusted = trusted.ok_or("no proxy_ssl_trusted_certificate for proxy_ssl_verify")?;
+        let prefix = conf.family.prefix();
+        let missing = || format!("no {prefix}ssl_trusted_certificate for {prefix}ssl_verify");
+        let trusted = trusted.ok_or_else(missing)?;
         let crl = conf.crl.as_deref();
         made.trust(authorities(None, Some(trusted), crl, conf.verify_depth)?);
     }
@@ -79,7 +84,8 @@ fn pair(conf: &OriginTlsConf, chain: &PemName) -> Result<Pair, String> {
     let Some(key) = &conf.key else {
         let chain = String::from_utf8_lossy(&chain.written);
         return Err(format!(
-            "no \"proxy_ssl_certificate_key\" is defined for certificate \"{chain}\""
+            "no \"{}ssl_certificate_key\" is defined for certificate \"{chain}\"",
+            conf.family.prefix()
         ));
     };
     let chain = Pem::of(&chain.written, &conf.beside);

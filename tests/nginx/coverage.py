@@ -36,7 +36,8 @@ ONLY_TAKEN = set(
         accept_mutex accept_mutex_delay worker_aio_requests epoll_events master_process lock_file
         thread_pool pcre_jit timer_resolution debug_points ssl_engine ssl_object_cache_inheritable
         quic_bpf client_body_early_read fastcgi_socket_rcvbuf fastcgi_socket_sndbuf
-        proxy_socket_rcvbuf proxy_socket_sndbuf ssl_ocsp ssl_ocsp_cache ssl_ocsp_responder
+        proxy_socket_rcvbuf proxy_socket_sndbuf uwsgi_socket_rcvbuf uwsgi_socket_sndbuf
+        scgi_socket_rcvbuf scgi_socket_sndbuf ssl_ocsp ssl_ocsp_cache ssl_ocsp_responder
         ssl_ech_file
     """)
 )
@@ -52,6 +53,8 @@ ALONE = {
     "alias",
     "proxy_pass",
     "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
 }
 
 # Where nginx cannot be asked what inner blocks take over: the tests of ours that show it.
@@ -80,6 +83,20 @@ TESTED = {
         "proxy/caching.rs",
         "the_innermost_block_decides_which_clients_may_purge",
     ),
+    **{
+        f"{family}_cache_purge": ("uwsgi.rs", "the_innermost_block_decides_which_clients_may_purge")
+        for family in ("uwsgi", "scgi")
+    },
+    **{
+        f"uwsgi_ssl_{name}": (
+            "tls_origins.rs",
+            "uwsgi_ssl_directives_apply_where_the_innermost_block_has_them",
+        )
+        for name in words("""
+            name server_name session_reuse protocols ciphers conf_command verify verify_depth
+            trusted_certificate crl certificate certificate_key certificate_cache password_file
+        """)
+    },
 }
 
 

@@ -1,15 +1,17 @@
-"""Owns: the HTTP origin that both servers of a comparison pass requests to.
+"""Owns: the origin that both servers of a comparison pass requests to.
 
 `/raw/HEX` sends exactly those bytes and closes, `/keep/HEX` sends them and waits for more,
 `/slow/MS` answers late; everything else is answered with what was asked. `@ORIGIN@` in the bytes is
 its address. Who says `get` speaks memcached's protocol: `/raw` and `/keep` mean the same there,
-with KEY for the key, `/none` is not there, everything else is.
+with KEY for the key, `/none` is not there, everything else is. A digit begins a request of SCGI, a
+control byte or another byte beyond ASCII one of uwsgi; `REQUEST_URI` is the path.
 """
 
 import hashlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 
 class ClosedError(Exception):
@@ -63,6 +65,12 @@ def echo(line: bytes, fields: list[bytes], body: bytes) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
+def wanted(target: bytes) -> tuple[bytes, bytes]:
+    """What a target asks for, and the rest of its path."""
+    kind, _, rest = target.partition(b"?")[0].lstrip(b"/").rpartition(b"/")
+    return kind.rpartition(b"/")[2], rest
+
+
 def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
     """Answers one request; whether the connection goes on."""
     line, *fields = reader.until(b"\r\n\r\n").split(b"\r\n")
@@ -70,9 +78,7 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
         name.lower(): text.strip() for name, _, text in (field.partition(b":") for field in fields)
     }
     body = read_body(reader, value)
-    path = line.split(b" ")[1].partition(b"?")[0]
-    kind, _, rest = path.lstrip(b"/").rpartition(b"/")
-    kind = kind.rpartition(b"/")[2]
+    kind, rest = wanted(line.split(b" ")[1])
     if kind in (b"raw", b"keep"):
         text = bytes.fromhex(rest.decode()).replace(b"@ORIGIN@", own)
         ends = b"chunked" not in text or text.endswith(b"0\r\n\r\n")
@@ -109,13 +115,62 @@ def recall(peer: socket.socket, reader: Reader, _own: bytes) -> bool:
     return True
 
 
+def variables(reader: Reader) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """What stands before the variables of a request by uwsgi or SCGI, and these."""
+    if reader.bytes[:1].isdigit():
+        parts = reader.take(int(reader.until(b":"))).split(b"\0")
+        reader.take(1)
+        return b"scgi", list(zip(parts[::2], parts[1::2], strict=False))
+    head = reader.take(4)
+    rest = reader.take(int.from_bytes(head[1:3], "little"))
+    parts = []
+    while rest:
+        size = 2 + int.from_bytes(rest[:2], "little")
+        if size > len(rest):
+            # The bytes of `uwsgi_string`.
+            parts += [b"behind", rest]
+            break
+        parts.append(rest[2:size])
+        rest = rest[size:]
+    pairs = list(zip(parts[::2], parts[1::2], strict=False))
+    return b"uwsgi %d %d" % (head[0], head[3]), pairs
+
+
+def run(peer: socket.socket, reader: Reader, own: bytes) -> bool:
+    """Answers the one request of a connection as an application does."""
+    kind, pairs = variables(reader)
+    value = dict(reversed(pairs))
+    body = reader.take(int(value.get(b"CONTENT_LENGTH") or 0))
+    fields = sorted(pair for pair in pairs if pair[0].startswith(b"HTTP_"))
+    others = [pair for pair in pairs if not pair[0].startswith(b"HTTP_")]
+    asked, rest = wanted(value.get(b"REQUEST_URI", b"/"))
+    if asked in (b"raw", b"keep"):
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        peer.sendall(bytes.fromhex(rest.decode()).replace(b"@ORIGIN@", own))
+        return False
+    if asked == b"slow":
+        time.sleep(int(rest) / 1000)
+    lines = [kind, *(b"%b: %b" % pair for pair in others + fields)]
+    lines.append(b"body of %d: %s" % (len(body), hashlib.md5(body).hexdigest().encode()))
+    peer.sendall(b"Status: 200 OK\r\nContent-Type: text/plain\r\nX-Origin: yes\r\n\r\n")
+    peer.sendall(b"\n".join(lines) + b"\n")
+    return False
+
+
+def speaks(first: bytes) -> Callable[[socket.socket, Reader, bytes], bool]:
+    """Who answers a connection that begins so."""
+    if first.startswith(b"get "):
+        return recall
+    return run if first[0] < 32 or first[0] > 126 or first[:1].isdigit() else answer
+
+
 def serve(peer: socket.socket, own: bytes) -> None:
     """Answers what comes on one connection."""
     reader = Reader(peer)
     try:
         while len(reader.bytes) < 4:
             reader.more()
-        speak = recall if reader.bytes.startswith(b"get ") else answer
+        speak = speaks(reader.bytes)
         while speak(peer, reader, own):
             pass
         peer.shutdown(socket.SHUT_WR)

@@ -5,7 +5,7 @@ it listens is answered. Kinds: good, asks (wants a certificate), tls12, silent (
 plain (no TLS), leaves (hangs up in the handshake), rude (no goodbye behind the body), half (no
 length, no goodbye), unsaid (no length), short (less than its length, no goodbye), resets (in the handshake), gone (at
 once), speaks (first), eager (answers along with the end of the handshake, of TLS 1.2), alarmed (a
-fatal alert along with the answer, and nothing more).
+fatal alert along with the answer, and nothing more), uwsgi and uwsgi asks (that protocol).
 """
 
 import socket
@@ -21,7 +21,7 @@ def context(kind, seen):
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(CERT, KEY)
     made.sni_callback = lambda sock, name, _: seen.__setitem__(sock, name)
-    if kind == "asks":
+    if kind.endswith("asks"):
         made.load_verify_locations(CA)
         made.verify_mode = ssl.CERT_OPTIONAL
     if kind in ("tls12", "eager"):
@@ -36,6 +36,13 @@ def head_of(conn):
         if not piece:
             return None
         text += piece
+    return text
+
+
+def packet_of(conn):
+    text = conn.recv(65536)
+    while len(text) < 4 or len(text) < 4 + int.from_bytes(text[1:3], "little"):
+        text += conn.recv(65536)
     return text
 
 
@@ -141,6 +148,11 @@ def serve(plain, kind, made, seen, number):
             return
         conn = made.wrap_socket(plain, server_side=True)
         about = described(conn, seen.pop(conn, None), number)
+        if kind.startswith("uwsgi"):
+            size = b"size=%d\n" % len(packet_of(conn))
+            conn.sendall(b"Status: 200 OK\r\n\r\n" + about.encode() + size)
+            conn.unwrap()
+            return
         while text := head_of(conn):
             if not answer(conn, kind, text, about):
                 break

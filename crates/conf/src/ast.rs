@@ -331,8 +331,13 @@ fn collect_hosts(
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
             }
             // Without a port it is the name of a group.
-            b"fastcgi_pass" | b"lsapi_pass" if node.arg(0).contains(&b':') => {
+            b"fastcgi_pass" | b"lsapi_pass" | b"scgi_pass" if node.arg(0).contains(&b':') => {
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
+            }
+            b"uwsgi_pass" => {
+                let url = crate::uwsgi_url::read(node.arg(0));
+                let is_address = url.written.contains(&b':');
+                host_of(&url.written).filter(|_| is_address).into_iter().for_each(&mut look_up);
             }
             b"proxy_pass" => {
                 let cut = crate::proxy_url::parse(node.arg(0)).ok();

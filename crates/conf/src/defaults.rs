@@ -6,12 +6,13 @@ use std::time::Duration;
 use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, AltSvc, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings,
-    Charset, CharsetOf, CpuAffinity, DavSettings, DocumentRoot, ErrorLog, Events, Expires,
-    ExpiresRule, FileAccess, Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders,
-    KeepaliveDisable, LimitRules, LimitTerms, LingeringClose, ListInherit, LocationSettings,
-    LogLevel, LogTargetConf, Main, Mapping, Mp4Settings, NextUpstream, OpenFileCache,
-    OriginSettings, PortInRedirect, Precompressed, Satisfy, ServerSettings, ServerTokens,
-    SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
+    Charset, CharsetOf, CpuAffinity, DavSettings, DirectiveFamily, DocumentRoot, ErrorLog, Events,
+    Expires, ExpiresRule, FamilySettings, FileAccess, Gzip, GzipProxied, Http2, Http3,
+    IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LimitRules, LimitTerms, LingeringClose,
+    ListInherit, LocationSettings, LogLevel, LogTargetConf, Main, Mapping, Mp4Settings,
+    NextUpstream, OpenFileCache, OriginSettings, OriginTlsConf, OtherFamilies, PortInRedirect,
+    Precompressed, ProxySettings, Satisfy, ServerSettings, ServerTokens, SymlinksConf, TempPath,
+    TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
 };
 use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
@@ -147,17 +148,33 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         resolver_timeout: Duration::from_secs(30),
         origin: Arc::new(origin(options)),
         cache: Arc::default(),
-        proxied: Arc::new(proxied(options)),
-        memcached: Arc::new(memcached(options)),
-        proxied_cache: Arc::new(CacheSettings {
-            key: Some(Template::new(vec![
-                TemplatePart::Text(Arc::from(&b"http://"[..])),
-                TemplatePart::Var(Var::ProxyHost),
-                TemplatePart::Var(Var::ProxyTarget),
-            ])),
-            ..CacheSettings::default()
-        }),
+        families: Arc::new(families(options)),
     }
+}
+
+/// The other families, in the order of their numbers.
+fn families(options: &LoadOptions) -> OtherFamilies {
+    let proxied_cache = CacheSettings {
+        key: Some(Template::new(vec![
+            TemplatePart::Text(Arc::from(&b"http://"[..])),
+            TemplatePart::Var(Var::ProxyHost),
+            TemplatePart::Var(Var::ProxyTarget),
+        ])),
+        ..CacheSettings::default()
+    };
+    let per_request =
+        |temp| OriginSettings { temp_path: temp_path(options, temp), ..origin(options) };
+    let tls = OriginTlsConf { family: DirectiveFamily::Uwsgi, ..OriginTlsConf::default() };
+    let proxy = ProxySettings { tls: Arc::new(tls), ..ProxySettings::default() };
+    let uwsgi = OriginSettings { proxy: Arc::new(proxy), ..per_request("uwsgi_temp") };
+    let family =
+        |origin, cache| FamilySettings { origin: Arc::new(origin), cache: Arc::new(cache) };
+    OtherFamilies([
+        family(proxied(options), proxied_cache),
+        family(uwsgi, CacheSettings::default()),
+        family(per_request("scgi_temp"), CacheSettings::default()),
+        family(memcached(options), CacheSettings::default()),
+    ])
 }
 
 const AUTOINDEX: Autoindex =
@@ -348,6 +365,8 @@ fn origin(options: &LoadOptions) -> OriginSettings {
         split_path_info: None,
         catch_stderr: Arc::default(),
         proxy: Arc::default(),
+        uwsgi_modifiers: [0; 2],
+        uwsgi_string: Arc::default(),
         memcached_key: None,
         memcached_gzip_flag: 0,
     }

@@ -335,6 +335,15 @@ pub(crate) const fn number(
     DirectiveSpec::new(name, contexts, Args::ONE, Parse::Number(slot, 0, u32::MAX))
 }
 
+/// A number that fits into one byte.
+pub(crate) const fn byte(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut ConfReader) -> &mut u32,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Number(slot, 0, 255))
+}
+
 /// A number of bytes in memory.
 pub(crate) const fn size(
     name: &'static str,

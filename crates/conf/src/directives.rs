@@ -53,6 +53,7 @@ mod modules;
 mod more_headers;
 mod mp4;
 mod origin;
+mod origin_tls;
 mod otel;
 mod page_cache;
 mod page_litespeed;
@@ -71,6 +72,9 @@ mod proxy_tls;
 mod real_ip;
 mod referer;
 mod rewrite;
+mod scgi;
+mod scgi_cache;
+mod scgi_store;
 mod secure_link;
 mod server;
 mod server_name;
@@ -83,6 +87,10 @@ mod tls;
 mod types;
 mod upstream;
 mod user_id;
+mod uwsgi;
+mod uwsgi_cache;
+mod uwsgi_store;
+mod uwsgi_tls;
 mod zstd;
 
 pub use modules::configure_arguments;
@@ -157,11 +165,18 @@ families![
     proxied::TABLE,
     proxy_rewrite::TABLE,
     proxy_tls::TABLE,
+    uwsgi::TABLE,
+    uwsgi_tls::TABLE,
+    scgi::TABLE,
     memcached::TABLE,
     fastcgi_store::TABLE,
     proxy_store::TABLE,
+    uwsgi_store::TABLE,
+    scgi_store::TABLE,
     cache::TABLE,
     proxy_cache::TABLE,
+    uwsgi_cache::TABLE,
+    scgi_cache::TABLE,
     page_cache::TABLE,
     page_litespeed::TABLE,
     cluster::TABLE,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use crate::ast::DirectiveNode;
 use crate::identifiers::drop_covered;
-use crate::model::{AcmeConf, IssuedConf, IssuedId, IssuedKey, SourcePlace, TlsConf};
+use crate::model::{
+    AcmeConf, DirectiveFamily, IssuedConf, IssuedId, IssuedKey, SourcePlace, TlsConf,
+};
 
 /// The cache directives of one block so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,10 +84,8 @@ pub(crate) struct SharedZone {
 /// The purposes of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedZoneUse {
-    /// A cache of `fastcgi_cache`.
-    Cache,
-    /// A cache of `proxy_cache`.
-    ProxyCache,
+    /// A cache of this family.
+    Cache(DirectiveFamily),
     /// An upstream group.
     Group,
     /// `sticky learn`

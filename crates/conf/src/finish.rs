@@ -9,16 +9,22 @@ use crate::ast::DirectiveNode;
 use crate::auto_https;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, Handler, Listen,
-    ListenTransport, LocationId, LogLevel, Matcher, OriginSettings, Pass, Protocol, ServerName,
-    SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
+    CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, DirectiveFamily, Handler,
+    Listen, ListenTransport, LocationConf, LocationId, LogLevel, Matcher, OriginSettings, Pass,
+    Protocol, ServerName, SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
 };
 use crate::reader::{ConfReader, HttpDraft, show};
 use crate::unguarded::{Unguarded, unguarded};
 
-/// The prefixes of two families of directives.
-const FASTCGI: &str = "fastcgi_";
-const PROXY: &str = "proxy_";
+/// The prefix in the texts of [`wrong_sizes`].
+const FASTCGI: &str = DirectiveFamily::Application.prefix();
+/// The families with buffers and caches, in the order of nginx's checks.
+const CHECKED: [DirectiveFamily; 4] = [
+    DirectiveFamily::Proxy,
+    DirectiveFamily::Application,
+    DirectiveFamily::Uwsgi,
+    DirectiveFamily::Scgi,
+];
 
 impl ConfReader {
     /// Checks the directives outside `http`, as nginx does when everything is read.
@@ -79,36 +85,22 @@ impl ConfReader {
         self.settle_families();
     }
 
-    /// Gives locations with an HTTP upstream, or with memcached, the settings written for those.
+    /// Gives locations the settings written for the family of their protocol.
     fn settle_families(&mut self) {
-        let uncached = Arc::new(CacheSettings::default());
         for location in &mut self.http.locations {
             let Handler::Pass(Pass { protocol, .. }) = location.handler else {
-                // A location that only purges belongs to the family of its directive.
-                let purge = &location.settings.proxied_cache.purge;
-                if location.settings.cache.purge == CachePurge::Off
-                    && matches!(purge, CachePurge::Key { .. })
-                {
-                    let purge = purge.clone();
-                    let settings = Arc::make_mut(&mut location.settings);
-                    Arc::make_mut(&mut settings.cache).purge = purge;
-                }
+                settle_purge(location);
                 continue;
             };
             let settings = Arc::make_mut(&mut location.settings);
-            match protocol {
-                Protocol::FastCgi | Protocol::Lsapi => continue,
-                Protocol::Memcached => {
-                    settings.origin = Arc::clone(&settings.memcached);
-                    settings.cache = Arc::clone(&uncached);
-                    continue;
-                }
-                Protocol::Http => settings.origin = Arc::clone(&settings.proxied),
-            }
-            // What is not `fastcgi_*` applies to locations of both kinds.
+            let Some(own) = settings.families.get(protocol.family()).cloned() else { continue };
+            settings.origin = own.origin;
+            // What is not `fastcgi_*` applies to locations of all families with caches.
             let (page, rfc9111) = (settings.cache.page.clone(), settings.cache.rfc9111);
-            settings.cache = Arc::clone(&settings.proxied_cache);
-            if settings.cache.page != page || settings.cache.rfc9111 != rfc9111 {
+            settings.cache = own.cache;
+            if protocol != Protocol::Memcached
+                && (settings.cache.page != page || settings.cache.rfc9111 != rfc9111)
+            {
                 let cache = Arc::make_mut(&mut settings.cache);
                 (cache.page, cache.rfc9111) = (page, rfc9111);
             }
@@ -152,13 +144,12 @@ impl ConfReader {
     fn check_origins(&mut self) {
         let mut faults: Vec<(LogLevel, String)> = Vec::new();
         for location in &self.http.locations {
-            let settings = &location.settings;
-            let sizes = wrong_sizes(&settings.proxied).map(|text| text.replace(FASTCGI, PROXY));
-            faults.extend(sizes.map(|text| (LogLevel::Emerg, text)));
-            faults.extend(self.wrong_cache(&settings.proxied_cache, PROXY));
-            let sizes = wrong_sizes(&settings.origin);
-            faults.extend(sizes.map(|text| (LogLevel::Emerg, text.to_owned())));
-            faults.extend(self.wrong_cache(&settings.cache, FASTCGI));
+            for family in CHECKED {
+                let sizes = wrong_sizes(location.settings.origin_of(family));
+                let own = |text: &str| text.replace(FASTCGI, family.prefix());
+                faults.extend(sizes.map(|text| (LogLevel::Emerg, own(text))));
+                faults.extend(self.wrong_cache(location.settings.cache_of(family), family));
+            }
         }
         let params = std::mem::take(&mut self.http.param_faults);
         faults.extend(params.into_iter().map(|text| (LogLevel::Emerg, text)));
@@ -170,10 +161,15 @@ impl ConfReader {
     }
 
     /// The error in the zone of a location, or in its key.
-    fn wrong_cache(&self, cache: &CacheSettings, family: &str) -> Option<(LogLevel, String)> {
+    fn wrong_cache(
+        &self,
+        cache: &CacheSettings,
+        family: DirectiveFamily,
+    ) -> Option<(LogLevel, String)> {
+        let prefix = family.prefix();
         let unknown = |directive: &str, id: CacheZoneId| {
             let (name, zone) = &self.http.cache_zones[id.index()];
-            let text = || format!("\"{family}{directive}\" zone \"{}\" is unknown", show(name));
+            let text = || format!("\"{prefix}{directive}\" zone \"{}\" is unknown", show(name));
             zone.is_none().then(|| (LogLevel::Emerg, text()))
         };
         let zone = match &cache.zone {
@@ -185,9 +181,9 @@ impl ConfReader {
             CachePurge::Off | CachePurge::When(_) | CachePurge::Method { .. } => None,
         };
         // The key of `proxy_cache` has a default.
-        let keyless = cache.zone != ZoneUse::Off && cache.key.is_none() && family == FASTCGI;
+        let keyless = cache.zone != ZoneUse::Off && cache.key.is_none();
         let warning = || {
-            let text = "no \"fastcgi_cache_key\" for \"fastcgi_cache\"".to_owned();
+            let text = format!("no \"{prefix}cache_key\" for \"{prefix}cache\"");
             keyless.then_some((LogLevel::Warn, text))
         };
         zone.or(purged).or_else(warning)
@@ -392,6 +388,18 @@ impl ConfReader {
                 }
             }
         }
+    }
+}
+
+/// A location that only purges belongs to the family of its directive.
+fn settle_purge(location: &mut LocationConf) {
+    if location.settings.cache.purge != CachePurge::Off {
+        return;
+    }
+    let purges = CHECKED.map(|family| &location.settings.cache_of(family).purge);
+    let found = purges.into_iter().find(|purge| matches!(purge, CachePurge::Key { .. }));
+    if let Some(purge) = found.cloned() {
+        Arc::make_mut(&mut location.settings).cache_mut(DirectiveFamily::Application).purge = purge;
     }
 }
 

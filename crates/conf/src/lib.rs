@@ -29,6 +29,7 @@ pub mod source;
 pub mod survey;
 mod template;
 mod unguarded;
+pub mod uwsgi_url;
 pub mod value;
 pub mod vars;
 

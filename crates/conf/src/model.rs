@@ -19,6 +19,8 @@ pub mod compress;
 pub mod console;
 pub mod derived;
 pub mod edits;
+mod families;
+mod family;
 pub mod filters;
 pub mod geoip;
 pub mod limits;
@@ -65,6 +67,8 @@ pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use console::ConsoleGuard;
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
 pub use edits::{HeaderEdit, HeaderEditMode, HeaderEdits};
+pub use families::{FamilySettings, OtherFamilies};
+pub use family::DirectiveFamily;
 pub use filters::{Addition, Filters, Ssi, Substitution};
 pub use geoip::{ClassicGeo, GeoIp, GeoIpFile, GeoIpMetadata, GeoIpProxies, GeoIpValue, GeoIpVar};
 pub use limits::{

@@ -37,7 +37,7 @@ impl UrlError {
     }
 }
 
-fn strip<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn strip<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
@@ -75,7 +75,7 @@ pub fn parse(text: &[u8]) -> Result<CutUrl<'_>, UrlError> {
 }
 
 /// Host and port of `HOST:PORT` or `[ADDRESS]:PORT`.
-fn cut_port(origin: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn cut_port(origin: &[u8]) -> (&[u8], &[u8]) {
     let from = origin.iter().rposition(|byte| *byte == b']').unwrap_or(0);
     match origin[from..].iter().position(|byte| *byte == b':') {
         Some(at) => (&origin[..from + at], &origin[from + at + 1..]),

@@ -18,8 +18,8 @@ use crate::directive::{
 use crate::drafts::{CacheDraft, OriginDraft, TlsDraft};
 use crate::findings::DiagnosticLog;
 use crate::model::{
-    CacheSettings, Config, Events, Http, LocationSettings, LogLevel, Main, OriginSettings,
-    PathBases, ServerId, ServerSettings, SourcePlace, WrittenLocation,
+    CacheSettings, Config, DirectiveFamily, Events, Http, LocationSettings, LogLevel, Main,
+    OriginSettings, PathBases, ServerId, ServerSettings, SourcePlace, WrittenLocation,
 };
 use crate::regex::{LetterCase, Regex};
 use crate::source::LoadOptions;
@@ -32,7 +32,7 @@ mod words;
 use words::check_form;
 
 pub(crate) use http_draft::HttpDraft;
-pub(crate) use scope::{BlockScope, DirectiveFamily, RootWord};
+pub(crate) use scope::{BlockScope, RootWord};
 pub(crate) use words::{
     DUPLICATE, INVALID, ReadFault, ReadResult, bounded, buffers, flag, invalid_parameter,
     invalid_value, show, size,
@@ -128,39 +128,23 @@ impl ConfReader {
     /// The upstream settings under construction, of the family that the directive belongs to.
     pub(crate) fn origin(&mut self) -> &mut OriginSettings {
         let family = self.family;
-        let settings = self.settings();
-        Arc::make_mut(match family {
-            DirectiveFamily::Application => &mut settings.origin,
-            DirectiveFamily::Proxy => &mut settings.proxied,
-            DirectiveFamily::Memcached => &mut settings.memcached,
-        })
+        self.settings().origin_mut(family)
     }
 
     /// The block's directives about upstreams of that family.
     pub(crate) const fn origin_draft(&mut self) -> &mut OriginDraft {
-        match self.family {
-            DirectiveFamily::Application => &mut self.scope.origin,
-            DirectiveFamily::Proxy => &mut self.scope.proxied,
-            DirectiveFamily::Memcached => &mut self.scope.memcached,
-        }
+        &mut self.scope.origins[self.family as usize]
     }
 
     /// The cache settings, under construction in the same way.
     pub(crate) fn cache(&mut self) -> &mut CacheSettings {
         let family = self.family;
-        let settings = self.settings();
-        Arc::make_mut(match family {
-            DirectiveFamily::Application | DirectiveFamily::Memcached => &mut settings.cache,
-            DirectiveFamily::Proxy => &mut settings.proxied_cache,
-        })
+        self.settings().cache_mut(family)
     }
 
     /// The block's directives about caches of that family.
     pub(crate) const fn cache_draft(&mut self) -> &mut CacheDraft {
-        match self.family {
-            DirectiveFamily::Application | DirectiveFamily::Memcached => &mut self.scope.cache,
-            DirectiveFamily::Proxy => &mut self.scope.proxied_cache,
-        }
+        &mut self.scope.caches[self.family as usize]
     }
 
     /// The server settings under construction.

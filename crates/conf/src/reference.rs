@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::directive::{Args, DirectiveForm, DirectiveSpec, Inheritance, Parse, Unwritten};
 use crate::directives;
-use crate::reader::{ConfReader, DirectiveFamily};
+use crate::model::DirectiveFamily;
+use crate::reader::ConfReader;
 use crate::source::LoadOptions;
 
 /// The placeholders of [`syntax`], with their meanings.

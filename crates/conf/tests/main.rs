@@ -3,6 +3,7 @@
 mod acme;
 mod caches;
 mod cluster;
+mod families;
 mod inherit;
 mod meaning;
 mod messages;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use bolide_conf::directive::{Contexts, DirectiveSpec, Inheritance};
-use bolide_conf::model::LocationSettings;
+use bolide_conf::model::{DirectiveFamily as Family, LocationSettings};
 use bolide_conf::reference::{self, Default as Unwritten};
 use bolide_conf::{ConfSource, Config, LoadOptions, directives};
 
@@ -164,16 +164,23 @@ impl ConfSource for Text {
 }
 
 /// The directives that an example needs in `http`, and in its own block.
-fn beside(name: &str) -> (&'static str, &'static str) {
+fn beside(name: &str) -> (String, String) {
+    let families = [Family::Application, Family::Proxy, Family::Uwsgi, Family::Scgi];
+    let prefix = families.map(Family::prefix).into_iter().find(|prefix| name.starts_with(prefix));
+    let (http, here) = match name.strip_prefix(prefix.unwrap_or_default()).unwrap_or(name) {
+        "buffer_size" | "busy_buffers_size" if prefix.is_some() => ("", "@buffers 8 16k;"),
+        "cache" if prefix.is_some() => ("@cache_path /c keys_zone=PHP:1m;", ""),
+        "cache_bypass" | "no_cache" if prefix.is_some() => ("map $uri $skip_cache { }", ""),
+        _ => beside_alone(name),
+    };
+    let own = |text: &str| text.replace('@', prefix.unwrap_or_default());
+    (own(http), own(here))
+}
+
+/// The same for directives of no such family.
+fn beside_alone(name: &str) -> (&'static str, &'static str) {
     match name {
         "acme_certificate" => ("acme_issuer a { uri https://a.com/d; }", "server_name a.com;"),
-        "fastcgi_buffer_size" | "fastcgi_busy_buffers_size" => ("", "fastcgi_buffers 8 16k;"),
-        "proxy_buffer_size" | "proxy_busy_buffers_size" => ("", "proxy_buffers 8 16k;"),
-        "fastcgi_cache" => ("fastcgi_cache_path /c keys_zone=PHP:1m;", ""),
-        "proxy_cache" => ("proxy_cache_path /c keys_zone=PHP:1m;", ""),
-        "fastcgi_cache_bypass" | "fastcgi_no_cache" | "proxy_cache_bypass" | "proxy_no_cache" => {
-            ("map $uri $skip_cache { }", "")
-        }
         "limit_conn" => ("limit_conn_zone $server_name zone=sites:1m;", ""),
         "limit_req" => ("limit_req_zone $uri zone=pages:1m rate=9r/s;", ""),
         "listen" => ("", "ssl_certificate a.crt; ssl_certificate_key a.key;"),

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod allow;
+pub(crate) mod app;
 pub(crate) mod bind;
 pub(crate) mod climbs;
 pub(crate) mod collecting;

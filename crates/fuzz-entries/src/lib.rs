@@ -51,6 +51,7 @@ pub const ALL: &[(&str, Entry)] = &[
     ("http", http::all),
     ("lsapi", upstream::lsapi),
     ("memcached", upstream::memcached),
+    ("per_request", upstream::per_request),
     ("mp4", mp4::video),
     ("proxy", proxy::header),
     ("qpack", field_sections),

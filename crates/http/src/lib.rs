@@ -42,4 +42,6 @@ pub use message::{
 pub use method::Method;
 pub use names::Name;
 pub use params::Params;
-pub use upstream_message::{MemcachedGet, UpstreamHead, UpstreamMessage, UpstreamVersion};
+pub use upstream_message::{
+    AppForm, AppMessage, MemcachedGet, UpstreamHead, UpstreamMessage, UpstreamVersion,
+};

@@ -3,6 +3,8 @@
 //! Owns params, heads and keys; `wire` owns their encoding, and refuses what a protocol cannot
 //! carry.
 
+use std::sync::Arc;
+
 use crate::Params;
 
 /// A request to an upstream, without its body.
@@ -14,6 +16,8 @@ pub enum UpstreamMessage {
     Http(UpstreamHead),
     /// The key of a memcached request.
     Memcached(MemcachedGet),
+    /// The variables of an application that has a connection for each request: uwsgi and SCGI.
+    App(AppMessage),
 }
 
 impl UpstreamMessage {
@@ -22,6 +26,7 @@ impl UpstreamMessage {
         let (params, behind) = match self {
             Self::Cgi(params) => (Some(params), 0),
             Self::Http(head) => (Some(&head.fields), LINE_ENTRIES),
+            Self::App(asked) => (Some(&asked.params), 0),
             Self::Memcached(_) => (None, 0),
         };
         params.into_iter().flat_map(Params::iter).skip(behind)
@@ -43,6 +48,12 @@ impl From<UpstreamHead> for UpstreamMessage {
 impl From<MemcachedGet> for UpstreamMessage {
     fn from(get: MemcachedGet) -> Self {
         Self::Memcached(get)
+    }
+}
+
+impl From<AppMessage> for UpstreamMessage {
+    fn from(asked: AppMessage) -> Self {
+        Self::App(asked)
     }
 }
 
@@ -180,6 +191,42 @@ pub struct MemcachedGet {
     pub kind: Vec<u8>,
     /// The bit that marks gzip values; 0 for none.
     pub gzip_flag: u32,
+}
+
+/// A request to an application over uwsgi or SCGI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppMessage {
+    /// The form of its head.
+    pub form: AppForm,
+    /// The variables in order.
+    pub params: Params,
+}
+
+/// The form of the head of an [`AppMessage`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AppForm {
+    /// A uwsgi packet.
+    Uwsgi {
+        /// `modifier1` and `modifier2`.
+        modifiers: [u8; 2],
+        /// Bytes behind the variables, which count as such.
+        text: Arc<[u8]>,
+    },
+    /// SCGI's netstring, which begins with the length of the body.
+    Scgi,
+}
+
+impl AppForm {
+    /// LIMIT: bytes of a uwsgi packet, whose length has two bytes.
+    pub const PACKET_MAX: usize = 0xffff;
+
+    /// Bytes of a uwsgi packet without its header.
+    #[must_use]
+    pub fn packet_size(params: &Params, text: &[u8]) -> usize {
+        let lengths = 2 + 2;
+        let pairs = params.iter().map(|(name, value)| lengths + name.len() + value.len());
+        pairs.sum::<usize>() + text.len()
+    }
 }
 
 #[cfg(test)]

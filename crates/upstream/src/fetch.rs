@@ -137,6 +137,7 @@ impl Fetch {
         match self.request.protocol {
             Protocol::FastCgi => self.request.settings.keep_conn,
             Protocol::Lsapi | Protocol::Http | Protocol::Memcached => pooled,
+            Protocol::Uwsgi | Protocol::Scgi => false,
         }
     }
 

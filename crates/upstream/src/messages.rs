@@ -79,6 +79,8 @@ pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
         Protocol::FastCgi => "FastCGI",
         Protocol::Lsapi => "LSAPI",
         Protocol::Http => "HTTP",
+        Protocol::Uwsgi => "uwsgi",
+        Protocol::Scgi => "SCGI",
         Protocol::Memcached => "memcached",
     };
     let mut line = format!("{whose} sent in stderr: \"").into_bytes();

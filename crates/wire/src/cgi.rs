@@ -32,8 +32,19 @@ pub(crate) struct HeadParser {
     /// Bytes of complete lines.
     size: usize,
     has_status: bool,
-    /// Whether the head has an HTTP status line; then `Status` is an ordinary field.
-    has_line: bool,
+    status_field: StatusField,
+}
+
+/// What the field `Status` of a head is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StatusField {
+    /// The status, and no field.
+    #[default]
+    Taken,
+    /// The status, and a field as well. It may switch protocols.
+    Kept,
+    /// A field as any other: the head has an HTTP status line.
+    Ordinary,
 }
 
 /// The contents of a line.
@@ -47,7 +58,13 @@ pub(crate) enum CgiLine<'a> {
 impl HeadParser {
     /// Parses the fields behind an HTTP status line of `size` bytes.
     pub(crate) fn behind_line(head: Box<OriginHead>, size: usize) -> Self {
-        Self { head: Some(head), size, has_line: true, ..Self::default() }
+        let status_field = StatusField::Ordinary;
+        Self { head: Some(head), size, status_field, ..Self::default() }
+    }
+
+    /// Parses a head whose `Status` stays a field.
+    pub(crate) fn keeping_status() -> Self {
+        Self { status_field: StatusField::Kept, ..Self::default() }
     }
 
     /// Consumes complete lines of `input`. Returns the number of consumed bytes, and the head once
@@ -108,7 +125,7 @@ impl HeadParser {
 
     fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), OriginError> {
         let head = self.head.get_or_insert_default();
-        if self.has_line || !name.eq_ignore_ascii_case(b"status") {
+        if self.status_field == StatusField::Ordinary || !name.eq_ignore_ascii_case(b"status") {
             head.fields.push_text(name, value);
             return Ok(());
         }
@@ -116,23 +133,31 @@ impl HeadParser {
         if std::mem::replace(&mut self.has_status, true) {
             return Ok(());
         }
-        take_status(head, value)
+        if self.status_field == StatusField::Kept {
+            head.fields.push_text(name, value);
+        }
+        take_status(head, value, self.status_field)
     }
 }
 
 /// Takes the status out of a `Status` field. As in nginx it is the first three digits, whatever
 /// stands behind them.
-pub(crate) fn take_status(head: &mut OriginHead, value: &[u8]) -> Result<(), OriginError> {
-    let invalid = || invalid_head(b"upstream sent invalid status \"", value, b"\"");
+pub(crate) fn take_status(
+    head: &mut OriginHead,
+    value: &[u8],
+    field: StatusField,
+) -> Result<(), OriginError> {
+    let invalid = || invalid_status(value);
     let (digits, rest) = value.split_first_chunk::<3>().ok_or_else(invalid)?;
     if digits[0] == b'0' || !digits.iter().all(u8::is_ascii_digit) {
         return Err(invalid());
     }
     let status = digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
     // A longer number is no interim response, behind which the final head would come. RFC 9110
-    // §15.2.2: the request has no `Upgrade`, so 101 is invalid.
+    // §15.2.2: a request without `Upgrade` has no 101.
     let is_alone = matches!(rest, [] | [b' ' | b'\t', ..]);
-    if status == 101 || is_early(status) && !is_alone {
+    let is_switch = status == 101;
+    if is_switch && field == StatusField::Taken || (is_switch || is_early(status)) && !is_alone {
         return Err(invalid());
     }
     head.status = status;
@@ -144,6 +169,10 @@ pub(crate) fn take_status(head: &mut OriginHead, value: &[u8]) -> Result<(), Ori
 pub(crate) fn invalid_head(before: &[u8], shown: &[u8], after: &[u8]) -> OriginError {
     let shown = &shown[..shown.len().min(SHOWN_MAX)];
     OriginError::InvalidHead([before, shown, after].concat().into())
+}
+
+pub(crate) fn invalid_status(code: &[u8]) -> OriginError {
+    invalid_head(b"upstream sent invalid status \"", code, b"\"")
 }
 
 /// nginx's message for a line with an invalid byte at `at`.

@@ -18,7 +18,6 @@
 
 mod chunks;
 mod request;
-mod status;
 #[cfg(test)]
 mod tests;
 
@@ -26,12 +25,11 @@ use bolide_base::SendChain;
 use bolide_http::{Name, OriginHead, UpstreamHead};
 
 use self::chunks::{ChunkPiece, ChunkReader};
-use self::request::UploadFraming;
-use self::status::{StatusLine, StatusStep};
 use crate::cgi::{self, BodyLength, CgiPhase, CgiRule, HeadParser};
-use crate::outgoing::SendingState;
+use crate::status_line::{StatusLine, StatusStep};
+use crate::upload::UploadFraming;
 use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
-use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
+use crate::{BodySource, OriginError, OriginEvent, StreamOwner};
 
 /// What the next bytes of the response are.
 #[derive(Debug)]
@@ -100,21 +98,7 @@ impl UpstreamProtocol for H1Protocol {
         user: StreamOwner,
         body: &mut impl BodySource,
     ) {
-        let start = out.len();
-        call.outgoing.flush(out);
-        while call.outgoing.pulls() {
-            let left = room.saturating_sub((out.len() - start) as usize);
-            if !UploadFraming::is_worth(left, room) {
-                return;
-            }
-            let Some(sent) = self.framing.send(left, out, user, body) else { return };
-            let (pull, sending, is_more) = sent;
-            call.outgoing.sending = sending;
-            call.outgoing.is_pending = pull == Pull::Pending;
-            if !is_more {
-                return;
-            }
-        }
+        self.framing.pull(call, room, out, user, body);
     }
 
     fn read(
@@ -131,14 +115,14 @@ impl UpstreamProtocol for H1Protocol {
                     input = &input[used..];
                     if let Some(head) = head {
                         self.take_head(call, head, events)?;
-                        end_if_complete(call, input, events);
+                        call.end_if_complete(input, events);
                     }
                 }
                 Reading::Plain => {
                     call.is_spoiled |= call.answer.is_complete();
                     let piece = std::mem::take(&mut input);
                     call.answer.body(piece, 0, events);
-                    end_if_complete(call, b"", events);
+                    call.end_if_complete(b"", events);
                 }
                 Reading::Chunks(_) => self.take_chunks(call, &mut input, events)?,
             }
@@ -196,10 +180,7 @@ impl H1Protocol {
                     // fields say.
                     call.is_spoiled = !line.is_modern();
                     let head = line.head();
-                    if head.status < 100 {
-                        let code = format!("{:03}", head.status);
-                        return Err(invalid_status(code.as_bytes()));
-                    }
+                    line.check_class()?;
                     self.reading = Reading::Fields(HeadParser::behind_line(head, line.len()));
                     return Ok(());
                 }
@@ -226,7 +207,9 @@ impl H1Protocol {
         let length = cgi::read_framing(&head.fields)?;
         self.reading = Reading::Plain;
         if head.status == 101 {
-            return self.begin_tunnel(call, head, events);
+            call.begin_tunnel(self.asks_upgrade, head, events)?;
+            self.framing = UploadFraming::Tunnel;
+            return Ok(());
         }
         call.is_spoiled |= head.fields.all(Name::Connection).any(has_close);
         let rule = match length {
@@ -237,25 +220,6 @@ impl H1Protocol {
         if length == BodyLength::Chunked && !call.answer.is_complete() {
             self.reading = Reading::Chunks(ChunkReader::new(call.settings.head_max));
         }
-        Ok(())
-    }
-
-    fn begin_tunnel(
-        &mut self,
-        call: &mut UpstreamCall,
-        head: Box<OriginHead>,
-        events: &mut Vec<OriginEvent>,
-    ) -> Result<(), OriginError> {
-        // RFC 9110 §7.8: 101 is valid only for a request with `Upgrade` that was sent completely.
-        let is_sent = call.outgoing.sending == SendingState::Sent;
-        if !self.asks_upgrade || !is_sent {
-            return Err(invalid_status(b"101"));
-        }
-        call.is_spoiled = true;
-        self.framing = UploadFraming::Tunnel;
-        // The client's side has bytes only after `body_ready`.
-        (call.outgoing.sending, call.outgoing.is_pending) = (SendingState::Body, true);
-        call.answer.begin_tunnel(head, events);
         Ok(())
     }
 
@@ -289,23 +253,7 @@ impl H1Protocol {
     }
 }
 
-/// Ends a complete response, unless bytes behind it are still to be reported.
-fn end_if_complete(call: &mut UpstreamCall, behind: &[u8], events: &mut Vec<OriginEvent>) {
-    match call.answer.phase() {
-        CgiPhase::Over => {
-            call.is_spoiled = true;
-            call.outgoing.stop();
-        }
-        CgiPhase::Body if behind.is_empty() && call.answer.is_complete() => call.end(0, events),
-        _ => {}
-    }
-}
-
 /// Whether a value of `Connection` contains `close` at any position, as in nginx.
 fn has_close(value: &[u8]) -> bool {
     value.windows(5).any(|word| word.eq_ignore_ascii_case(b"close"))
-}
-
-fn invalid_status(code: &[u8]) -> OriginError {
-    cgi::invalid_head(b"upstream sent invalid status \"", code, b"\"")
 }

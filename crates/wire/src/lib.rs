@@ -1,5 +1,5 @@
-//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI, memcached and PROXY framing as state machines without
-//! sockets and clocks.
+//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI, uwsgi, SCGI, memcached and PROXY framing as state
+//! machines without sockets and clocks.
 //!
 //! A machine takes received bytes, reports events, takes response heads, and pulls bodies when it
 //! may write. It never sees a location, a file or a configuration beyond its own `Settings`.
@@ -22,13 +22,16 @@ pub mod memcached;
 pub mod origin;
 mod outgoing;
 mod patience;
+pub mod per_request;
 pub mod proxy;
 pub mod pseudo;
 pub mod qpack;
 pub mod sched;
 mod sendable;
 mod single_fields;
+mod status_line;
 pub mod traits;
+mod upload;
 pub mod upstream_client;
 
 pub use conn::{

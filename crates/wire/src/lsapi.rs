@@ -21,7 +21,7 @@ use bolide_http::{OriginHead, Params};
 use bytes::Bytes;
 
 use self::packet::{ByteOrder, HEADER_LEN, PacketHeader, PacketKind};
-use crate::cgi::{self, CgiLine, CgiPhase};
+use crate::cgi::{self, CgiLine, CgiPhase, StatusField};
 use crate::outgoing::SendingState;
 use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
 use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
@@ -317,7 +317,7 @@ fn parse_head(content: &[u8], order: ByteOrder) -> Result<OriginHead, OriginErro
             // As in LiteSpeed, it overrules the status of the packet: `header("Status: 503")`.
             CgiLine::Field(name, value) if name.eq_ignore_ascii_case(b"status") => {
                 if !std::mem::replace(&mut has_field, true) {
-                    cgi::take_status(&mut head, value)?;
+                    cgi::take_status(&mut head, value, StatusField::Taken)?;
                 }
             }
             CgiLine::Field(name, value) => head.fields.push_text(name, value),

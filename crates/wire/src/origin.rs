@@ -11,7 +11,7 @@ use bolide_base::SendChain;
 use bolide_http::{FieldMap, OriginHead, UpstreamMessage};
 use bytes::Bytes;
 
-use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi, memcached};
+use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi, memcached, per_request};
 
 /// An event of a connection to an upstream.
 #[derive(Debug)]
@@ -115,6 +115,8 @@ pub enum OriginConn {
     Http(h1_client::H1Client),
     /// Memcached's text protocol.
     Memcached(memcached::MemcachedClient),
+    /// uwsgi or SCGI, as the request says.
+    PerRequest(per_request::PerRequestClient),
 }
 
 /// Calls the method of the protocol's machine.
@@ -125,6 +127,7 @@ macro_rules! of_machine {
             OriginConn::Lsapi($machine) => $call,
             OriginConn::Http($machine) => $call,
             OriginConn::Memcached($machine) => $call,
+            OriginConn::PerRequest($machine) => $call,
         }
     };
 }
@@ -154,9 +157,16 @@ impl OriginConn {
         Self::Memcached(memcached::MemcachedClient::new())
     }
 
+    /// A new connection for a request by uwsgi or SCGI.
+    #[must_use]
+    pub fn per_request() -> Self {
+        Self::PerRequest(per_request::PerRequestClient::new())
+    }
+
     /// Begins a request of this connection's protocol. The connection must be idle. `body_len` is
-    /// the length of the body if it is known; `Some(0)` means that none will be pulled. LSAPI must
-    /// know it, see [`Self::is_broken`]; HTTP sends a body of unknown length in chunks.
+    /// the length of the body if it is known; `Some(0)` means that none will be pulled. LSAPI,
+    /// uwsgi and SCGI must know it, see [`Self::is_broken`]; HTTP sends a body of unknown length in
+    /// chunks.
     pub fn start(
         &mut self,
         message: &UpstreamMessage,
@@ -176,12 +186,17 @@ impl OriginConn {
             (Self::Memcached(client), UpstreamMessage::Memcached(get)) => {
                 client.start(get, settings);
             }
+            (Self::PerRequest(client), UpstreamMessage::App(asked)) => {
+                client.start(asked, body_len, settings);
+            }
             (
-                Self::Fcgi(_) | Self::Lsapi(_),
-                UpstreamMessage::Http(_) | UpstreamMessage::Memcached(_),
-            )
-            | (Self::Http(_), UpstreamMessage::Cgi(_) | UpstreamMessage::Memcached(_))
-            | (Self::Memcached(_), UpstreamMessage::Cgi(_) | UpstreamMessage::Http(_)) => {
+                Self::Fcgi(_)
+                | Self::Lsapi(_)
+                | Self::Http(_)
+                | Self::Memcached(_)
+                | Self::PerRequest(_),
+                _,
+            ) => {
                 unreachable!("a connection is asked in its own protocol")
             }
         }
@@ -218,7 +233,8 @@ impl OriginConn {
 
     /// Whether the request cannot be completed: its body failed, or the protocol cannot encode it
     /// (LSAPI: a body of unknown length, more than 256 KiB of params, a variable of 64 KiB; HTTP: a
-    /// field with CR, LF or NUL). Nothing more is sent.
+    /// field with CR, LF or NUL; uwsgi and SCGI: a body of unknown length; uwsgi: 64 KiB of
+    /// variables; SCGI: a variable with NUL). Nothing more is sent.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         of_machine!(self, machine => machine.is_broken())
@@ -255,6 +271,7 @@ impl OriginConn {
     pub const fn is_tunnel(&self) -> bool {
         match self {
             Self::Http(client) => client.is_tunnel(),
+            Self::PerRequest(client) => client.is_tunnel(),
             Self::Fcgi(_) | Self::Lsapi(_) | Self::Memcached(_) => false,
         }
     }

@@ -1,12 +1,13 @@
-//! What FastCGI, LSAPI and HTTP/1 to upstreams have in common: one request and one response at a
-//! time over a connection, which may carry another when both are complete.
+//! What FastCGI, LSAPI, uwsgi, SCGI and HTTP/1 to upstreams have in common: one request and one
+//! response at a time over a connection, which may carry another when both are complete.
 //!
 //! Owns what was sent and received of them, and whether the connection can be used again. A
 //! protocol writes its requests and reads its responses; it changes nothing else.
 
 use bolide_base::SendChain;
+use bolide_http::OriginHead;
 
-use crate::cgi::{CgiAnswer, CgiPhase};
+use crate::cgi::{self, CgiAnswer, CgiPhase};
 use crate::outgoing::{OutgoingBody, SendingState};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, StreamOwner};
 
@@ -47,6 +48,39 @@ impl UpstreamCall {
             self.is_spoiled = true;
             self.outgoing.stop();
         }
+    }
+
+    /// Ends a complete response, unless bytes behind it are still to be reported.
+    pub(crate) fn end_if_complete(&mut self, behind: &[u8], events: &mut Vec<OriginEvent>) {
+        match self.answer.phase() {
+            CgiPhase::Over => {
+                self.is_spoiled = true;
+                self.outgoing.stop();
+            }
+            CgiPhase::Body if behind.is_empty() && self.answer.is_complete() => self.end(0, events),
+            _ => {}
+        }
+    }
+
+    /// Begins a tunnel, whose bytes from the client come only after `body_ready`.
+    ///
+    /// # Errors
+    ///
+    /// RFC 9110 §7.8: 101 is valid only for a request with `Upgrade` that was sent completely.
+    pub(crate) fn begin_tunnel(
+        &mut self,
+        asks_upgrade: bool,
+        head: Box<OriginHead>,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        let is_sent = self.outgoing.sending == SendingState::Sent;
+        if !asks_upgrade || !is_sent {
+            return Err(cgi::invalid_status(b"101"));
+        }
+        self.is_spoiled = true;
+        (self.outgoing.sending, self.outgoing.is_pending) = (SendingState::Body, true);
+        self.answer.begin_tunnel(head, events);
+        Ok(())
     }
 
     /// Ends the response.

@@ -458,6 +458,6 @@ const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
 fn answers_head(request: &OriginRequest) -> Option<bool> {
     match &request.message {
         UpstreamMessage::Http(head) => Some(head.method() == b"HEAD"),
-        UpstreamMessage::Cgi(_) | UpstreamMessage::Memcached(_) => None,
+        UpstreamMessage::Cgi(_) | UpstreamMessage::Memcached(_) | UpstreamMessage::App(_) => None,
     }
 }

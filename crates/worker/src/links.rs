@@ -62,6 +62,7 @@ impl Origins {
             Protocol::Lsapi => OriginConn::lsapi(),
             Protocol::Http => OriginConn::http(),
             Protocol::Memcached => OriginConn::memcached(),
+            Protocol::Uwsgi | Protocol::Scgi => OriginConn::per_request(),
         };
         let secured = match LinkTls::new(request, to, live.tls.as_ref()) {
             Ok(secured) => secured,
@@ -140,6 +141,7 @@ impl Origins {
             (Protocol::Memcached, OriginConn::Memcached(_)) => {
                 env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
+            (Protocol::Uwsgi | Protocol::Scgi, _) | (_, OriginConn::PerRequest(_)) => false,
             // A group may be used with several protocols.
             (
                 Protocol::Http,

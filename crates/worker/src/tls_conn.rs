@@ -60,7 +60,10 @@ impl LinkTls {
         all: Option<&Arc<[OriginTls]>>,
     ) -> Result<Option<Box<Self>>, String> {
         let Some(wanted) = request.secure.clone() else { return Ok(None) };
-        debug_assert!(request.protocol == Protocol::Http, "no other protocol has it");
+        debug_assert!(
+            matches!(request.protocol, Protocol::Http | Protocol::Uwsgi),
+            "no other protocol has it"
+        );
         let settings = all.and_then(|all| all.get(wanted.settings as usize));
         let settings = settings.ok_or("no settings for TLS to this origin")?;
         let pems = wanted.certificate.as_ref().map(|[chain, key]| (&**chain, &**key));

@@ -52,6 +52,7 @@ TABLES = (
     "secured",
     "servers",
     "memcached",
+    "per_request",
     "overriding",
     "wishes",
     "names",

@@ -1,4 +1,4 @@
-//! `proxy_bind` and `fastcgi_bind`: the local address of upstream connections.
+//! `fastcgi_bind` and its kin: the local address of upstream connections.
 
 use crate::ast::Node;
 use crate::local_address;

@@ -40,30 +40,12 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         "Without effect: whether a body is read before it is needed.",
         "client_body_early_read on;",
     ),
-    // Packaged configurations set these for protocols whose `_pass` they never use.
-    accepted("scgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
-        .doc(
-            "Without effect: the directory for responses by SCGI.",
-            "scgi_temp_path /var/tmp/scgi;",
-        )
-        .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
-    accepted("uwsgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
-        .doc(
-            "Without effect: the directory for responses by uwsgi.",
-            "uwsgi_temp_path /var/tmp/uwsgi;",
-        )
-        .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
 ];
 
 fn temp_path(r: &mut ConfReader, node: &Node) -> ReadResult {
     let path = read_temp_path(r, node)?;
     r.settings().client_body_temp_path = Arc::new(path);
     Ok(())
-}
-
-/// A directory that stays unused; its errors are reported anyway.
-fn unused_temp_path(r: &mut ConfReader, node: &Node) -> ReadResult {
-    read_temp_path(r, node).map(|_| ())
 }
 
 fn in_file_only(r: &mut ConfReader, node: &Node) -> ReadResult {

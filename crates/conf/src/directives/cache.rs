@@ -1,5 +1,5 @@
-//! nginx's cache of upstream responses: the common part of `fastcgi_cache*` and `proxy_cache*`, and
-//! their zones.
+//! nginx's cache of upstream responses: the common part of `fastcgi_cache*` and its kin, and their
+//! zones.
 
 use std::sync::Arc;
 
@@ -10,15 +10,14 @@ use crate::model::{
     UseStale, ZoneUse,
 };
 use crate::reader::{
-    ConfReader, DUPLICATE, DirectiveFamily, ReadFault, ReadResult, invalid_parameter,
-    invalid_value, show,
+    ConfReader, DUPLICATE, ReadFault, ReadResult, invalid_parameter, invalid_value, show,
 };
 use crate::value::{self as values, Unit};
 use crate::vars::Template;
 
 const HSL: Contexts = Contexts::HSL;
 
-/// The rows of both families.
+/// The rows of every family.
 macro_rules! rows {
     ($family:literal) => {
         &[
@@ -160,6 +159,10 @@ macro_rules! rows {
 pub(super) const TABLE: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_cache*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
+/// `uwsgi_cache*`
+pub(super) const UWSGI: &[DirectiveSpec] = rows!("uwsgi");
+/// `scgi_cache*`
+pub(super) const SCGI: &[DirectiveSpec] = rows!("scgi");
 
 /// Texts of which one decides.
 pub(super) fn texts(r: &mut ConfReader, node: &Node) -> Result<Vec<Template>, ReadFault> {
@@ -275,10 +278,8 @@ fn methods(r: &mut ConfReader, node: &Node) -> ReadResult {
 
 fn use_stale(r: &mut ConfReader, node: &Node) -> ReadResult {
     let before = if r.again { r.cache_draft().stale } else { 0 };
-    let known = match r.family {
-        DirectiveFamily::Application | DirectiveFamily::Memcached => &STALE[..STALE_APPLICATION],
-        DirectiveFamily::Proxy => &STALE[..],
-    };
+    let has_gateways = r.family.has_gateway_statuses();
+    let known = if has_gateways { &STALE[..] } else { &STALE[..STALE_APPLICATION] };
     let set = words(r, node, known, before)?;
     r.cache_draft().stale = set;
     let has = |place: u16| set & (1 << 10) == 0 && set & (1 << place) != 0;

@@ -1,5 +1,4 @@
-//! `fastcgi_cache_path` and `proxy_cache_path`: zones, and their directories, which must not be
-//! shared.
+//! `fastcgi_cache_path` and its kin: zones, and their directories, which must not be shared.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
 use crate::drafts::{HeldPath, SharedZone, SharedZoneUse};
 use crate::model::{CachePace, CacheZone, CacheZoneId, LogLevel, SourcePlace};
-use crate::reader::{ConfReader, DirectiveFamily, ReadFault, ReadResult, invalid_parameter, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
 
 /// The smallest memory that nginx accepts for keys: two pages.
@@ -16,10 +15,7 @@ const KEYS_MIN: u64 = 8192;
 
 /// Names shared memory; `size` is 0 for a mere reference.
 pub(super) fn declare(r: &mut ConfReader, name: &[u8], size: u64) -> ReadResult {
-    let used_by = match r.family {
-        DirectiveFamily::Application | DirectiveFamily::Memcached => SharedZoneUse::Cache,
-        DirectiveFamily::Proxy => SharedZoneUse::ProxyCache,
-    };
+    let used_by = SharedZoneUse::Cache(r.family);
     share(r, name, SharedZone { size, used_by })
 }
 
@@ -135,7 +131,7 @@ fn empty(path: PathBuf, place: SourcePlace) -> CacheZone {
     }
 }
 
-/// `fastcgi_cache_path`, `proxy_cache_path`
+/// `fastcgi_cache_path` and its kin.
 pub(super) fn path(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut zone = empty(directory(r, node.arg(0)), r.place(node));
     let mut name: &[u8] = b"";

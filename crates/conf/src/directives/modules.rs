@@ -172,7 +172,7 @@ mod tests {
         let all: Vec<String> = configure_arguments().collect();
         let has = |word: &str| all.iter().any(|one| one == word);
         assert!(has("--with-http_v2_module") && has("--with-http_realip_module"));
-        assert!(has("--without-http_scgi_module") && !has("--with-stream"));
+        assert!(has("--without-http_grpc_module") && !has("--with-stream"));
         assert!(!all.iter().any(|one| one.contains("http_rewrite_module")));
     }
 }

@@ -1,4 +1,4 @@
-//! Communication with upstreams of any protocol: the common part of `fastcgi_*` and `proxy_*`.
+//! Communication with upstreams of any protocol: the common part of `fastcgi_*` and its kin.
 //!
 //! The name of the directive determines the family: see [`ConfReader::origin`].
 
@@ -9,13 +9,13 @@ use crate::directive::{
     Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, millis, number, value,
 };
 use crate::model::{IgnoreHeaders, NextUpstream};
-use crate::reader::{ConfReader, DirectiveFamily, ReadResult, buffers, invalid_value, show, size};
+use crate::reader::{ConfReader, ReadResult, buffers, invalid_value, show, size};
 
 const HSL: Contexts = Contexts::HSL;
 
-/// The rows that both families have.
+/// The rows that all families have, and the one that only some have.
 macro_rules! rows {
-    ($family:literal) => {
+    ($family:literal $(, $own:expr)?) => {
         &[
             millis(concat!($family, "_connect_timeout"), HSL, |r| &mut r.origin().connect_timeout)
                 .doc(
@@ -119,7 +119,7 @@ macro_rules! rows {
                 concat!($family, "_temp_path /var/tmp/answers;"),
             )
             .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]")
-            .without("`fastcgi_temp`, `proxy_temp` below the prefix"),
+            .default(concat!($family, "_temp")),
             flag(concat!($family, "_request_buffering"), HSL, |r| {
                 &mut r.origin().request_buffering
             })
@@ -190,7 +190,8 @@ macro_rules! rows {
             )
             .takes("NAME")
             .without(
-                "`Date`, `Server`, `X-Pad` and `X-Accel-…` (applications: `Status`, `X-Accel-…`)",
+                "`X-Accel-…`; over HTTP `Date`, `Server` and `X-Pad` as well, over FastCGI, \
+                 LSAPI and SCGI `Status`",
             ),
             list(concat!($family, "_pass_header"), HSL, Args::ONE, |r, node| {
                 let again = r.again;
@@ -212,17 +213,6 @@ macro_rules! rows {
                  X-Accel-Charset | Expires | Cache-Control | Set-Cookie | Vary…",
             )
             .without("none"),
-            accepted(
-                concat!($family, "_send_lowat"),
-                HSL,
-                Args::ONE,
-                DirectiveForm::Check(super::core::lowat),
-            )
-            .doc(
-                "Without effect: the least free space of a writable socket.",
-                concat!($family, "_send_lowat 0;"),
-            )
-            .takes("SIZE"),
             accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, DirectiveForm::Size).doc(
                 "Without effect: the system sizes the buffer.",
                 concat!($family, "_socket_rcvbuf 64k;"),
@@ -231,14 +221,35 @@ macro_rules! rows {
                 "Without effect: the system sizes the buffer.",
                 concat!($family, "_socket_sndbuf 64k;"),
             ),
+            $($own,)?
         ]
     };
 }
 
+macro_rules! send_lowat {
+    ($family:literal) => {
+        accepted(
+            concat!($family, "_send_lowat"),
+            HSL,
+            Args::ONE,
+            DirectiveForm::Check(super::core::lowat),
+        )
+        .doc(
+            "Without effect: the least free space of a writable socket.",
+            concat!($family, "_send_lowat 0;"),
+        )
+        .takes("SIZE")
+    };
+}
+
 /// `fastcgi_*`, which apply to `lsapi_pass` and `php_pass` as well.
-pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi");
+pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi", send_lowat!("fastcgi"));
 /// `proxy_*`
-pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
+pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy", send_lowat!("proxy"));
+/// `uwsgi_*`
+pub(super) const UWSGI: &[DirectiveSpec] = rows!("uwsgi");
+/// `scgi_*`
+pub(super) const SCGI: &[DirectiveSpec] = rows!("scgi");
 
 /// Adjusts the derived sizes to the ones they follow from.
 fn derive_sizes(r: &mut ConfReader) {
@@ -295,7 +306,7 @@ pub(super) fn next_upstream_words(
 }
 
 fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
-    let is_proxy = r.family == DirectiveFamily::Proxy;
+    let has_gateways = r.family.has_gateway_statuses();
     next_upstream_words(r, node, |words, word| {
         let next = &mut words.next;
         match word {
@@ -304,9 +315,9 @@ fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
             b"invalid_header" => Some(&mut next.invalid_header),
             b"non_idempotent" => Some(&mut next.non_idempotent),
             b"http_500" => Some(&mut next.http_500),
-            b"http_502" if is_proxy => Some(&mut next.http_502),
+            b"http_502" if has_gateways => Some(&mut next.http_502),
             b"http_503" => Some(&mut next.http_503),
-            b"http_504" if is_proxy => Some(&mut next.http_504),
+            b"http_504" if has_gateways => Some(&mut next.http_504),
             b"http_403" => Some(&mut next.http_403),
             b"http_404" => Some(&mut next.http_404),
             b"http_429" => Some(&mut next.http_429),

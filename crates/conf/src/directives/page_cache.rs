@@ -78,7 +78,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("page_cache_private", HSL, |r| &mut page(r).private)
         .doc("Whether private responses are cached per session.", "page_cache_private on;"),
     seconds("page_cache_default_ttl", HSL, |r| {
-        r.scope.cache.has_ttl = true;
+        r.cache_draft().has_ttl = true;
         &mut page(r).default_ttl
     })
     .doc("The freshness lifetime of pages without one.", "page_cache_default_ttl 10m;"),
@@ -291,7 +291,7 @@ fn mode(r: &mut ConfReader, node: &Node) -> ReadResult {
             )));
         }
     };
-    if r.scope.cache.has_mode && page(r).mode == PageMode::Magento {
+    if r.cache_draft().has_mode && page(r).mode == PageMode::Magento {
         return Err(ReadFault::Text(TWO_MODES.to_owned()));
     }
     set_mode(r, mode);
@@ -303,7 +303,7 @@ const TWO_MODES: &str = "\"magento_cache\" and \"page_cache\" are in one block";
 
 fn magento(r: &mut ConfReader, node: &Node) -> ReadResult {
     if read_flag("magento_cache", node.arg(0))? {
-        if r.scope.cache.has_mode {
+        if r.cache_draft().has_mode {
             return Err(ReadFault::Text(TWO_MODES.to_owned()));
         }
         set_mode(r, PageMode::Magento);
@@ -318,7 +318,7 @@ pub(super) fn set_mode(r: &mut ConfReader, mode: PageMode) {
     let page = page(r);
     page.accepts_purges |= page.mode != PageMode::Off || mode != PageMode::Off;
     page.mode = mode;
-    r.scope.cache.has_mode = true;
+    r.cache_draft().has_mode = true;
 }
 
 /// `page_cache_path`

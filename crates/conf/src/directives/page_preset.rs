@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::page_cache::{page, time, tracking};
 use crate::ast::Node;
-use crate::model::{NeverCached, PageMode, QueryPattern};
+use crate::model::{DirectiveFamily, NeverCached, PageMode, QueryPattern};
 use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 
 /// How long pages stay fresh without a purge.
@@ -59,7 +59,7 @@ pub(super) fn preset(r: &mut ConfReader, node: &Node) -> ReadResult {
             show(node.arg(0))
         )));
     };
-    let draft = r.scope.cache;
+    let draft = r.scope.caches[DirectiveFamily::Application as usize];
     let page = page(r);
     page.never = Some(Arc::new(NeverCached {
         cookies: patterns(preset.cookies),

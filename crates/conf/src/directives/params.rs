@@ -1,10 +1,11 @@
-//! CGI parameters: `fastcgi_param` and similar directives, and the default parameters of PHP.
+//! CGI parameters: `fastcgi_param`, `uwsgi_param`, `scgi_param` and similar directives, and the
+//! default parameters of PHP.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, byte, flag, list, value};
 use crate::model::{Handler, OriginSettings, Param, Pass, PassTo, Protocol, UpstreamKind};
 use crate::reader::{BlockScope, ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 use crate::regex::{LetterCase, Regex};
@@ -21,6 +22,36 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("NAME TEXT [if_not_empty]")
         .without("none; `php_pass` and `lsapi_pass` send the list of `conf/fastcgi.conf`"),
+    list("uwsgi_param", HSL, Args::between(2, 3), param)
+        .doc(
+            "A variable of uwsgi requests; with `if_not_empty`, only if its value is not empty.",
+            "uwsgi_param REQUEST_METHOD $request_method;",
+        )
+        .takes("NAME TEXT [if_not_empty]")
+        .without("none; `conf/uwsgi_params` has the usual ones"),
+    byte("uwsgi_modifier1", HSL, |r| &mut r.origin().uwsgi_modifiers[0])
+        .doc("The first modifier of uwsgi requests: the kind of request.", "uwsgi_modifier1 5;"),
+    byte("uwsgi_modifier2", HSL, |r| &mut r.origin().uwsgi_modifiers[1])
+        .doc("The second modifier of uwsgi requests.", "uwsgi_modifier2 0;"),
+    value("uwsgi_string", HSL, Args::ONE, |r, node| {
+        r.origin().uwsgi_string = node.arg(0).into();
+        Ok(())
+    })
+    .doc(
+        "Bytes behind the variables of uwsgi requests, as they are, for a modifier that reads \
+         such.",
+        "uwsgi_string \"print('hello')\";",
+    )
+    .takes("TEXT")
+    .without("none"),
+    list("scgi_param", HSL, Args::between(2, 3), param)
+        .doc(
+            "A header of SCGI requests, behind `CONTENT_LENGTH`; with `if_not_empty`, only if its \
+             value is not empty.",
+            "scgi_param REQUEST_METHOD $request_method;",
+        )
+        .takes("NAME TEXT [if_not_empty]")
+        .without("none; `conf/scgi_params` has the usual ones"),
     value("fastcgi_index", HSL, Args::ONE, index)
         .doc("The file name appended to a path that ends in `/`.", "fastcgi_index index.php;")
         .takes("FILE")

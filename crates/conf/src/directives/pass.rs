@@ -1,6 +1,9 @@
-//! Upstreams that answer instead of files: `fastcgi_pass`, `lsapi_pass`, `php_pass`.
+//! Upstreams that answer instead of files: `fastcgi_pass`, `lsapi_pass`, `uwsgi_pass`, `scgi_pass`,
+//! `php_pass`.
 //!
 //! An address becomes a group of its own; two directives with the same address share the group.
+
+use std::sync::Arc;
 
 use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
@@ -10,6 +13,7 @@ use crate::model::{
     Handler, Pass, PassTo, PeerAddress, Protocol, Upstream, UpstreamId, UpstreamKind,
 };
 use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
+use crate::uwsgi_url;
 
 const L: Contexts = Contexts::LI;
 
@@ -25,6 +29,21 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc(
             "The LSAPI upstream, such as `lsphp`; its CGI parameters default to those of PHP.",
             "lsapi_pass unix:/run/lsphp.sock;",
+        )
+        .takes("HOST | NAME | TEXT")
+        .without("none"),
+    own("uwsgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::Uwsgi))
+        .doc(
+            "The uwsgi upstream: an address, a socket, a group, or a text with variables; over TLS \
+             with `suwsgi://`.",
+            "uwsgi_pass unix:/run/uwsgi/app.sock;",
+        )
+        .takes("[uwsgi:// | suwsgi://]HOST | [uwsgi:// | suwsgi://]NAME | TEXT")
+        .without("none"),
+    own("scgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::Scgi))
+        .doc(
+            "The SCGI upstream: an address, a socket, a group, or a text with variables.",
+            "scgi_pass 127.0.0.1:4000;",
         )
         .takes("HOST | NAME | TEXT")
         .without("none"),
@@ -63,11 +82,15 @@ fn pass(r: &mut ConfReader, node: &Node, protocol: Protocol) -> ReadResult {
         return Err(DUPLICATE);
     }
     let text = r.template(node.arg(0))?;
-    let to = match text.as_text() {
-        Some(_) => PassTo::Group(group(r, node, node.arg(0), (node.arg(0), None))?),
-        None => PassTo::Text(text),
+    let (to, url) = match text.as_text() {
+        Some(_) => {
+            let url = (protocol == Protocol::Uwsgi).then(|| Arc::new(uwsgi_url::read(node.arg(0))));
+            let word = url.as_ref().map_or(node.arg(0), |url| &*url.written);
+            (PassTo::Group(group(r, node, word, (word, None))?), url)
+        }
+        None => (PassTo::Text(text), None),
     };
-    r.scope.handler = Handler::Pass(Pass { protocol, to, url: None });
+    r.scope.handler = Handler::Pass(Pass { protocol, to, url });
     Ok(())
 }
 

@@ -1,5 +1,4 @@
-//! Responses of upstream servers stored as files: the common part of `fastcgi_store*` and
-//! `proxy_store*`.
+//! Responses of upstream servers stored as files: the common part of `fastcgi_store*` and its kin.
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, value};
@@ -36,6 +35,8 @@ macro_rules! rows {
 
 pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi");
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
+pub(super) const UWSGI: &[DirectiveSpec] = rows!("uwsgi");
+pub(super) const SCGI: &[DirectiveSpec] = rows!("scgi");
 
 fn store(r: &mut ConfReader, node: &Node) -> ReadResult {
     let place = match node.arg(0) {

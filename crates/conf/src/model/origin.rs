@@ -1,4 +1,4 @@
-//! A location's upstream: `fastcgi_*`, `proxy_*`, and the `…_pass` directives.
+//! A location's upstream: `fastcgi_*` and the families like it, and the `…_pass` directives.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -7,20 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::body::TempPath;
+use super::family::DirectiveFamily;
 use super::proxy::{ProxySettings, ProxyUrl};
 use super::upstream::UpstreamId;
 use super::written::{FileAccess, StorePlace};
 use crate::regex::Regex;
 use crate::vars::Template;
 
-/// A `fastcgi_pass`, `lsapi_pass`, `php_pass`, `proxy_pass` or `memcached_pass`.
+/// A `fastcgi_pass`, `lsapi_pass`, `php_pass`, `proxy_pass`, `uwsgi_pass`, `scgi_pass` or
+/// `memcached_pass`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     /// The protocol.
     pub protocol: Protocol,
     /// The target.
     pub to: PassTo,
-    /// The rest of a `proxy_pass` without variables.
+    /// The rest of a `proxy_pass` or `uwsgi_pass` without variables.
     pub url: Option<Arc<ProxyUrl>>,
 }
 
@@ -33,8 +35,38 @@ pub enum Protocol {
     Lsapi,
     /// HTTP/1.0 or HTTP/1.1.
     Http,
+    /// uwsgi, the protocol of the server uWSGI.
+    Uwsgi,
+    /// SCGI 1
+    Scgi,
     /// Memcached's text protocol.
     Memcached,
+}
+
+impl Protocol {
+    /// The family whose settings apply to locations with this protocol.
+    #[must_use]
+    pub const fn family(self) -> DirectiveFamily {
+        match self {
+            Self::FastCgi | Self::Lsapi => DirectiveFamily::Application,
+            Self::Http => DirectiveFamily::Proxy,
+            Self::Uwsgi => DirectiveFamily::Uwsgi,
+            Self::Scgi => DirectiveFamily::Scgi,
+            Self::Memcached => DirectiveFamily::Memcached,
+        }
+    }
+
+    /// Whether its upstreams may have TLS: their URLs say so.
+    #[must_use]
+    pub const fn has_tls(self) -> bool {
+        matches!(self, Self::Http | Self::Uwsgi)
+    }
+
+    /// Whether an upstream may switch to another protocol.
+    #[must_use]
+    pub const fn has_tunnels(self) -> bool {
+        matches!(self, Self::Http | Self::Uwsgi | Self::Scgi)
+    }
 }
 
 impl From<PhpProtocol> for Protocol {
@@ -133,6 +165,10 @@ pub struct OriginSettings {
     pub catch_stderr: Arc<Vec<Box<[u8]>>>,
     /// The settings of `proxy_*` only.
     pub proxy: Arc<ProxySettings>,
+    /// `uwsgi_modifier1`, `uwsgi_modifier2`
+    pub uwsgi_modifiers: [u32; 2],
+    /// `uwsgi_string`: bytes behind the variables.
+    pub uwsgi_string: Arc<[u8]>,
     /// The value of `$memcached_key`, in locations with `memcached_pass`.
     pub memcached_key: Option<Template>,
     /// `memcached_gzip_flag`; 0 marks nothing.

@@ -1,15 +1,17 @@
-//! TLS to upstreams: `proxy_ssl_*`. Files are not opened here.
+//! TLS to upstreams: `proxy_ssl_*`, `uwsgi_ssl_*`. Files are not opened here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::SourcePlace;
 use super::tls::{CertificateCache, ConfCommands, Protocols};
+use super::{DirectiveFamily, SourcePlace};
 use crate::vars::Template;
 
-/// The `proxy_ssl_*` settings of one location.
+/// The `proxy_ssl_*` or `uwsgi_ssl_*` settings of one location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginTlsConf {
+    /// Which of them, for messages.
+    pub family: DirectiveFamily,
     /// `proxy_ssl_certificate`; an empty text means no certificate.
     pub certificate: Option<PemName>,
     /// `proxy_ssl_certificate_key`
@@ -55,6 +57,7 @@ pub struct PemName {
 impl Default for OriginTlsConf {
     fn default() -> Self {
         Self {
+            family: DirectiveFamily::Proxy,
             certificate: None,
             key: None,
             beside: PathBuf::new(),

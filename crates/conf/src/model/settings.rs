@@ -9,6 +9,7 @@ use std::time::Duration;
 use bolide_htaccess::ApacheNames;
 
 use super::apache::{ApacheDirectory, ApacheHandler, ApacheProxy};
+use super::families::OtherFamilies;
 use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, DavSettings,
@@ -204,17 +205,12 @@ pub struct LocationSettings {
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`
     pub resolver_timeout: Duration,
-    /// The upstream settings of the location: `fastcgi_*`, `proxy_*` for HTTP, or
-    /// `memcached_*`.
+    /// The upstream settings of the location: those of the family of its protocol, or `fastcgi_*`.
     pub origin: Arc<OriginSettings>,
-    /// `fastcgi_cache*` or `proxy_cache*` in the same way; `page_cache*`
+    /// `fastcgi_cache*` and its kin in the same way; `page_cache*`
     pub cache: Arc<CacheSettings>,
-    /// `proxy_*`, for inner locations.
-    pub proxied: Arc<OriginSettings>,
-    /// `proxy_cache*`, for inner locations.
-    pub proxied_cache: Arc<CacheSettings>,
-    /// `memcached_*`, for inner locations.
-    pub memcached: Arc<OriginSettings>,
+    /// The settings of the other families, for inner locations.
+    pub families: Arc<OtherFamilies>,
 }
 
 /// `root` or `alias`.

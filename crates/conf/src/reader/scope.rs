@@ -8,31 +8,10 @@ use crate::defaults;
 use crate::directive::Contexts;
 use crate::drafts::{AcmeDraft, CacheDraft, LinkForms, MapKeys, OriginDraft, TlsDraft};
 use crate::model::{
-    AddHeader, Except, Handler, LocationId, LocationSettings, Matcher, Pass, Protocol, Redirect,
-    RewriteOp, ServerName, ServerSettings, SourcePlace, TryFiles, WrittenLocation,
+    AddHeader, DirectiveFamily, Except, Handler, LocationId, LocationSettings, Matcher, Pass,
+    Protocol, Redirect, RewriteOp, ServerName, ServerSettings, SourcePlace, TryFiles,
+    WrittenLocation,
 };
-
-/// The family of upstreams that the directive being read belongs to, where several have the same
-/// one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DirectiveFamily {
-    /// `fastcgi_*`, and everything else.
-    Application,
-    /// `proxy_*`
-    Proxy,
-    /// `memcached_*`, which has no caches.
-    Memcached,
-}
-
-impl DirectiveFamily {
-    pub(crate) fn of(name: &str) -> Self {
-        match name {
-            _ if name.starts_with("proxy_") => Self::Proxy,
-            _ if name.starts_with("memcached_") => Self::Memcached,
-            _ => Self::Application,
-        }
-    }
-}
 
 /// The two directives that share one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,18 +69,12 @@ pub(crate) struct BlockScope {
     pub(crate) root_word: Option<RootWord>,
     /// Whether this block has `access_log off`.
     pub(crate) access_log_off: bool,
-    /// Upstream buffer sizes that were written, not derived.
-    pub(crate) origin: OriginDraft,
-    /// The same for `proxy_*`.
-    pub(crate) proxied: OriginDraft,
-    /// The same for `memcached_*`.
-    pub(crate) memcached: OriginDraft,
+    /// Upstream buffer sizes that were written, not derived, of each family.
+    pub(crate) origins: [OriginDraft; DirectiveFamily::ALL.len()],
     /// Where its certificates come from.
     pub(crate) acme: AcmeDraft,
-    /// The cache directives of the block.
-    pub(crate) cache: CacheDraft,
-    /// The same for `proxy_*`.
-    pub(crate) proxied_cache: CacheDraft,
+    /// The cache directives of the block, of each family.
+    pub(crate) caches: [CacheDraft; DirectiveFamily::ALL.len()],
     /// Directives that are sets, with the words that they had in this block.
     pub(crate) said: HashSet<Vec<u8>>,
     /// Hosts of `valid_referers` in this block.
@@ -112,7 +85,7 @@ pub(crate) struct BlockScope {
 
 /// A set of row numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen([u64; 12]);
+pub(super) struct Seen([u64; 14]);
 
 impl Seen {
     /// Adds a number; returns whether it was in already.
@@ -159,12 +132,9 @@ impl BlockScope {
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
-            origin: OriginDraft::default(),
-            proxied: OriginDraft::default(),
-            memcached: OriginDraft::default(),
+            origins: Default::default(),
             acme: AcmeDraft::default(),
-            cache: CacheDraft::default(),
-            proxied_cache: CacheDraft::default(),
+            caches: Default::default(),
             said: HashSet::new(),
             referers: MapKeys::default(),
             seen: Seen::default(),
@@ -200,12 +170,9 @@ impl BlockScope {
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
-            origin: self.origin,
-            proxied: self.proxied,
-            memcached: self.memcached,
+            origins: self.origins,
             acme: AcmeDraft { wanted: None, auto: self.acme.auto.clone() },
-            cache: CacheDraft::default(),
-            proxied_cache: CacheDraft::default(),
+            caches: Default::default(),
             said: HashSet::new(),
             referers: MapKeys::default(),
             seen: Seen::default(),
@@ -221,8 +188,9 @@ impl BlockScope {
             return settings;
         };
         let is_own = |rule: &Redirect| matches!(rule, Redirect::Default(None));
-        if settings.proxied.proxy.redirects.iter().any(is_own) {
-            let proxied = Arc::make_mut(&mut Arc::make_mut(&mut settings).proxied);
+        let proxied = settings.origin_of(DirectiveFamily::Proxy);
+        if proxied.proxy.redirects.iter().any(is_own) {
+            let proxied = Arc::make_mut(&mut settings).origin_mut(DirectiveFamily::Proxy);
             let rules = Arc::make_mut(&mut Arc::make_mut(&mut proxied.proxy).redirects);
             for rule in rules.iter_mut().filter(|rule| is_own(rule)) {
                 *rule = Redirect::Default(Some(Arc::clone(url)));

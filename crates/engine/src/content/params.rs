@@ -79,7 +79,9 @@ pub(crate) fn write(
             || is_trusted(&scope.location().settings.cache.page, scope.conn);
         let forged: fn(&[u8]) -> bool =
             if is_believed { |_| false } else { bolide_cache::rules::is_forged };
-        write_fields(scope, &pass.plan.decided, conditions, forged, out);
+        let passes_upgrade = pass.conf.protocol.has_tunnels() && !is_to_keep;
+        let left_out = LeftOut { decided: &pass.plan.decided, conditions, forged, passes_upgrade };
+        write_fields(scope, &left_out, out);
     }
     if let Some(page) = page {
         if is_litespeed {
@@ -153,14 +155,19 @@ pub(crate) fn write_conditions(old: &bolide_cache::Object, out: &mut Params) {
     }
 }
 
+/// The client's fields that are not passed.
+struct LeftOut<'a> {
+    /// The parameters of the configuration.
+    decided: &'a [Box<[u8]>],
+    conditions: &'a [&'a [u8]],
+    forged: fn(&[u8]) -> bool,
+    /// Whether the application may switch to another protocol.
+    passes_upgrade: bool,
+}
+
 /// Writes the client's fields as `HTTP_*`.
-fn write_fields(
-    scope: &VariableScope<'_>,
-    decided: &[Box<[u8]>],
-    conditions: &[&[u8]],
-    is_forged: fn(&[u8]) -> bool,
-    out: &mut Params,
-) {
+fn write_fields(scope: &VariableScope<'_>, left_out: &LeftOut<'_>, out: &mut Params) {
+    let LeftOut { decided, conditions, forged: is_forged, passes_upgrade } = *left_out;
     let head = scope.request.head();
     let hops = Hops::of(&head.fields);
     let injects = scope.request.tracing.injects();
@@ -176,7 +183,9 @@ fn write_fields(
             || is_forged(field.text)
             || injects && trace::replaces_field(scope, field.text)
             // nginx passes `Connection` to scripts, and some use it.
-            || hops.has(field) && field.name != Name::Connection;
+            || hops.has(field)
+                && field.name != Name::Connection
+                && !(passes_upgrade && field.name == Name::Upgrade);
         if is_decided
             || head.fields.iter().take(at).any(|other| is_same_field(other, field))
             || is_ambiguous(field.text, &head.fields, decided)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
-use bolide_conf::model::{Balance, OriginSettings, PassTo, Protocol, UpstreamId};
+use bolide_conf::model::{Balance, LogLevel, OriginSettings, PassTo, Protocol, UpstreamId};
 use bolide_http::{Method, Name, RequestBody, UpstreamMessage};
 use bolide_upstream::{OriginRequest, request::PassTarget};
 
@@ -22,9 +22,10 @@ use crate::content::esi::answer_without_origin;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
-use crate::content::{memcached, params, proxied, sticky, upstream_tls};
+use crate::content::{app, memcached, params, proxied, sticky, upstream_tls};
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
+use crate::log_lines;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
@@ -229,6 +230,9 @@ impl Answer {
             Protocol::Lsapi => "lsapi",
             Protocol::Http if question.secure.is_some() => "https",
             Protocol::Http => "http",
+            Protocol::Uwsgi if question.secure.is_some() => "suwsgi",
+            Protocol::Uwsgi => "uwsgi",
+            Protocol::Scgi => "scgi",
             Protocol::Memcached => "memcached",
         };
         let asked = self.origin.get_or_insert_default();
@@ -293,7 +297,7 @@ impl Answer {
                 };
                 get.into()
             }
-            Protocol::FastCgi | Protocol::Lsapi => {
+            Protocol::FastCgi | Protocol::Lsapi | Protocol::Uwsgi | Protocol::Scgi => {
                 let mut params = bolide_http::Params::with_room();
                 params::write(&scope, pass, is_to_keep, environment, &mut params);
                 if let Some(old) = old {
@@ -302,7 +306,12 @@ impl Answer {
                 if as_get {
                     params.replace(b"REQUEST_METHOD", b"GET");
                 }
-                params.into()
+                app::message(params, pass.conf.protocol, &settings.origin).map_err(|line| {
+                    log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
+                        out.extend_from_slice(&line);
+                    });
+                    NextStep::Fail(500)
+                })?
             }
         };
         let from = bind_to(request, self, &settings.origin, site, ctx);
@@ -458,7 +467,11 @@ fn read_address(
     text.clear();
     VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
     request.pass_address = text;
-    if pass.proxied.is_some() {
+    if pass.conf.protocol == Protocol::Uwsgi {
+        let url = bolide_conf::uwsgi_url::read(&request.pass_address);
+        request.pass_address = url.written.to_vec();
+        request.proxy_url = Some(Arc::new(url));
+    } else if pass.proxied.is_some() {
         match proxied::read_url(&request.pass_address) {
             Ok(url) => request.proxy_url = Some(Arc::new(url)),
             Err(no) => return Err(find_no_target(request, &no, site, ctx)),

@@ -81,6 +81,12 @@ pub(crate) fn read_url(text: &[u8]) -> Result<ProxyUrl, NoTarget> {
     })
 }
 
+/// The URL of the location's upstream where the protocol has URLs that say whether there is TLS.
+pub(crate) fn pass_url<'a>(scope: &'a VariableScope<'_>) -> Option<&'a ProxyUrl> {
+    let pass = scope.location().pass.as_ref().filter(|pass| pass.conf.protocol.has_tls())?;
+    pass.conf.url.as_deref().or(scope.request.proxy_url.as_deref())
+}
+
 /// The server of an address that [`read_url`] has parsed.
 ///
 /// # Errors

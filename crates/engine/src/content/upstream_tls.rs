@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bolide_conf::model::{OriginTlsConf, PemName};
 use bolide_upstream::Secure;
 
+use crate::content::proxied::pass_url;
 use crate::exchange::NextStep;
 use crate::site::UpstreamPass;
 use crate::vars::VariableScope;
@@ -20,7 +21,7 @@ pub(crate) fn of(
     scope: &VariableScope<'_>,
     pass: &UpstreamPass,
 ) -> Result<Option<Arc<Secure>>, NextStep> {
-    let Some(url) = scope.proxy_url().filter(|url| url.secure) else { return Ok(None) };
+    let Some(url) = pass_url(scope).filter(|url| url.secure) else { return Ok(None) };
     let (settings, conf) = find(scope.site.origin_tls(), pass.secure)?;
     let expanded = |pem: &PemName| {
         let mut text = Vec::new();

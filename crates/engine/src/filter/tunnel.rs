@@ -33,9 +33,8 @@ impl Answer {
     ) -> NextStep {
         debug_assert_eq!(head.status, 101, "only this begins another protocol (RFC 9110 §15.2.2)");
         let location = site.location(request.location);
-        let is_http =
-            location.pass.as_ref().is_some_and(|pass| pass.conf.protocol == Protocol::Http);
-        if !is_http || !request.may_tunnel() {
+        let protocol = location.pass.as_ref().map(|pass| pass.conf.protocol);
+        if !protocol.is_some_and(Protocol::has_tunnels) || !request.may_tunnel() {
             log_lines::error_at_origin(request, self, site, ctx, |out| {
                 out.extend_from_slice(b"upstream switched protocols for a client that cannot");
             });

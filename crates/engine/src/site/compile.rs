@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bolide_conf::model::{
-    self, Config, Http, IfModifiedSince, LocationSettings, Mapping, Matcher, ServerTokens,
-    SymlinksConf,
+    self, Config, Http, IfModifiedSince, LocationSettings, Mapping, Matcher, Protocol,
+    ServerTokens, SymlinksConf,
 };
 use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
@@ -187,8 +187,7 @@ fn locations(http: &Http, events: &model::Events) -> Vec<CompiledLocation> {
 }
 
 /// Fields for this server and not for clients, as in nginx.
-const HIDDEN: [&[u8]; 6] = [
-    b"status",
+const HIDDEN: [&[u8]; 5] = [
     b"x-accel-expires",
     b"x-accel-redirect",
     b"x-accel-limit-rate",
@@ -196,13 +195,15 @@ const HIDDEN: [&[u8]; 6] = [
     b"x-accel-charset",
 ];
 
+/// The same where a field of scripts is their status.
+const HIDDEN_OF_SCRIPTS: [&[u8]; 1] = [b"status"];
 /// The same for HTTP upstreams.
 const HIDDEN_OF_HTTP: [&[u8]; 3] = [b"date", b"server", b"x-pad"];
 
 /// Compiled parts that locations with equal upstream settings share; the key also has whether a PHP
-/// pool answers and whether it is HTTP.
+/// pool answers and the protocol.
 type CompiledTimes =
-    HashMap<(*const model::OriginSettings, bool, bool), (Arc<ParamPlan>, Arc<Hidden>)>;
+    HashMap<(*const model::OriginSettings, bool, Protocol), (Arc<ParamPlan>, Arc<Hidden>)>;
 
 fn origin(
     pass: &model::Pass,
@@ -219,13 +220,13 @@ fn origin(
         _ => None,
     });
     let is_pool = pool.is_some();
-    let is_php = is_pool || pass.protocol == model::Protocol::Lsapi;
+    let protocol = pass.protocol;
+    let is_php = is_pool || protocol == Protocol::Lsapi;
     let settings = &settings.origin;
-    let is_http = pass.protocol == model::Protocol::Http;
     let make = || {
-        (Arc::new(ParamPlan::new(&settings.params, is_php)), Arc::new(hidden(settings, is_http)))
+        (Arc::new(ParamPlan::new(&settings.params, is_php)), Arc::new(hidden(settings, protocol)))
     };
-    let key = (Arc::as_ptr(settings), is_php, is_http);
+    let key = (Arc::as_ptr(settings), is_php, protocol);
     let (plan, hidden) = parts.entry(key).or_insert_with(make).clone();
     UpstreamPass {
         conf: pass.clone(),
@@ -236,7 +237,7 @@ fn origin(
             .map(|(name, _)| name[..].into())
             .collect(),
         plan,
-        proxied: is_http.then(|| {
+        proxied: (protocol == Protocol::Http).then(|| {
             let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
             Box::new(ProxyPlan::new(&settings.proxy, rewriter))
         }),
@@ -253,7 +254,7 @@ fn secure(locations: &mut [CompiledLocation]) -> Vec<Arc<model::OriginTlsConf>> 
         let Some(pass) = location.pass.as_mut().and_then(Arc::get_mut) else { continue };
         // The scheme of a text with variables is unknown.
         let may_be_secure = pass.conf.url.as_ref().is_none_or(|url| url.secure);
-        if pass.proxied.is_none() || !may_be_secure {
+        if !pass.conf.protocol.has_tls() || !may_be_secure {
             continue;
         }
         let conf = &location.settings.origin.proxy.tls;
@@ -267,11 +268,17 @@ fn secure(locations: &mut [CompiledLocation]) -> Vec<Arc<model::OriginTlsConf>> 
     all
 }
 
-fn hidden(settings: &model::OriginSettings, is_http: bool) -> Hidden {
-    let silent = if is_http { &HIDDEN_OF_HTTP[..] } else { &HIDDEN[..1] };
-    let hidden: Vec<&[u8]> = HIDDEN[1..]
+fn hidden(settings: &model::OriginSettings, protocol: Protocol) -> Hidden {
+    let own = match protocol {
+        Protocol::Http => &HIDDEN_OF_HTTP[..],
+        Protocol::FastCgi | Protocol::Lsapi | Protocol::Scgi | Protocol::Memcached => {
+            &HIDDEN_OF_SCRIPTS[..]
+        }
+        Protocol::Uwsgi => &[],
+    };
+    let hidden: Vec<&[u8]> = HIDDEN
         .iter()
-        .chain(silent)
+        .chain(own)
         .copied()
         .chain(settings.hide_headers.iter().map(|name| &**name))
         .filter(|name| !settings.pass_headers.iter().any(|passed| **passed == **name))

@@ -15,9 +15,8 @@ use crate::content::proxied;
 impl VariableScope<'_> {
     /// The URL of the location's `proxy_pass`, as far as it is known.
     pub(crate) fn proxy_url(&self) -> Option<&ProxyUrl> {
-        let pass = self.location().pass.as_ref()?;
-        pass.proxied.as_ref()?;
-        pass.conf.url.as_deref().or(self.request.proxy_url.as_deref())
+        self.location().pass.as_ref()?.proxied.as_ref()?;
+        proxied::pass_url(self)
     }
 
     /// Appends a variable about upstream requests.

@@ -9,6 +9,8 @@
 
 use bolide_http::OriginHead;
 
+use crate::{OriginError, cgi};
+
 const NAME: &[u8] = b"HTTP/";
 /// LIMIT: the major and the minor version number.
 const VERSION_MAX: u16 = 999;
@@ -26,7 +28,7 @@ enum State {
 
 /// The parser of a status line.
 #[derive(Debug)]
-pub(super) struct StatusLine {
+pub(crate) struct StatusLine {
     state: State,
     /// Bytes counted in this state.
     counted: u8,
@@ -40,7 +42,7 @@ pub(super) struct StatusLine {
 
 /// The result of one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StatusStep {
+pub(crate) enum StatusStep {
     /// The line is incomplete.
     More,
     /// The line is complete.
@@ -50,7 +52,7 @@ pub(super) enum StatusStep {
 }
 
 impl StatusLine {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             state: State::Name,
             counted: 0,
@@ -62,23 +64,36 @@ impl StatusLine {
     }
 
     /// Bytes consumed.
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.bytes.len()
     }
 
+    /// The bytes consumed, where they are no status line.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Whether the upstream speaks HTTP/1.1 or later.
-    pub(super) const fn is_modern(&self) -> bool {
+    pub(crate) const fn is_modern(&self) -> bool {
         self.version[0] > 1 || self.version[1] > 0
     }
 
     /// A head with the status of a complete line.
-    pub(super) fn head(&self) -> Box<OriginHead> {
+    pub(crate) fn head(&self) -> Box<OriginHead> {
         let reason = self.bytes[self.reason_at..].trim_ascii().to_vec();
         Box::new(OriginHead { status: self.code, reason, ..OriginHead::default() })
     }
 
+    /// Refuses a complete line whose status has no class.
+    pub(crate) fn check_class(&self) -> Result<(), OriginError> {
+        if self.code < 100 {
+            return Err(cgi::invalid_status(format!("{:03}", self.code).as_bytes()));
+        }
+        Ok(())
+    }
+
     /// Consumes the next byte.
-    pub(super) fn take(&mut self, byte: u8) -> StatusStep {
+    pub(crate) fn take(&mut self, byte: u8) -> StatusStep {
         self.bytes.push(byte);
         let Some(next) = self.next(byte) else { return StatusStep::NoLine };
         if next != self.state {
