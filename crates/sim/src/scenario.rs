@@ -16,6 +16,10 @@ pub enum AppProtocol {
     Lsapi,
     /// HTTP/1.1
     Http,
+    /// uwsgi
+    Uwsgi,
+    /// SCGI
+    Scgi,
 }
 
 /// A family of simulated runs.
@@ -43,6 +47,10 @@ pub enum Scenario {
     Tangle,
     /// `Tangle` with applications that speak HTTP.
     Proxy,
+    /// `Tangle` with applications that speak uwsgi.
+    Uwsgi,
+    /// `Tangle` with applications that speak SCGI.
+    Scgi,
     /// ESI pages.
     Assembly,
     /// ESI pages with all faults.
@@ -90,7 +98,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -110,6 +118,8 @@ impl Scenario {
         Self::CacheEsi,
         Self::CacheDisk,
         Self::Proxy,
+        Self::Uwsgi,
+        Self::Scgi,
         Self::Quic,
         Self::QuicRough,
         Self::QuicReload,
@@ -140,6 +150,8 @@ impl Scenario {
             Self::Origin => "origin",
             Self::Tangle => "tangle",
             Self::Proxy => "proxy",
+            Self::Uwsgi => "uwsgi",
+            Self::Scgi => "scgi",
             Self::Assembly => "assembly",
             Self::AssemblyTangle => "assembly-tangle",
             Self::Cache => "cache",
@@ -254,10 +266,11 @@ impl Scenario {
     /// The protocol of its applications.
     #[must_use]
     pub const fn app_protocol(self) -> AppProtocol {
-        if matches!(self, Self::Proxy | Self::Secure | Self::Dns) {
-            AppProtocol::Http
-        } else {
-            AppProtocol::FastCgi
+        match self {
+            Self::Proxy | Self::Secure | Self::Dns => AppProtocol::Http,
+            Self::Uwsgi => AppProtocol::Uwsgi,
+            Self::Scgi => AppProtocol::Scgi,
+            _ => AppProtocol::FastCgi,
         }
     }
 

@@ -192,6 +192,12 @@ fn by_http(text: &str) -> String {
     text.replace("fastcgi_", "proxy_")
 }
 
+/// The same with applications of another family with parameters.
+fn by_family(text: &str, prefix: &str) -> String {
+    let words = text.split_inclusive(';').filter(|words| !words.contains("fastcgi_keep_conn "));
+    words.collect::<String>().replace("fastcgi_", prefix)
+}
+
 /// The simulated file system for reading the configuration.
 struct Text<'a>(&'a str);
 
@@ -340,6 +346,8 @@ impl SimSockets {
             (Some(own), _) => own.clone(),
             (None, AppProtocol::FastCgi | AppProtocol::Lsapi) => layout.text(),
             (None, AppProtocol::Http) => by_http(&layout.text()),
+            (None, AppProtocol::Uwsgi) => by_family(&layout.text(), "uwsgi_"),
+            (None, AppProtocol::Scgi) => by_family(&layout.text(), "scgi_"),
         };
         let options = bolide_conf::LoadOptions {
             prefix: "/conf".into(),

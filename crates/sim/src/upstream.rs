@@ -1,4 +1,5 @@
-//! Applications behind FastCGI, LSAPI or HTTP, with independent encoders, with or without faults.
+//! Applications behind FastCGI, LSAPI, HTTP, uwsgi or SCGI, with independent encoders, with or
+//! without faults.
 //!
 //! An application reads a request, draws its reaction, and records every fault, so that a client
 //! knows which errors it may get. A correct response is a function of the request, body included:
@@ -9,6 +10,8 @@ mod fcgi;
 mod http;
 mod lsapi;
 mod page;
+mod params;
+mod per_request;
 mod processes;
 mod secure;
 
@@ -23,6 +26,7 @@ use crate::scenario::{AppProtocol, Scenario};
 use crate::time::MILLI;
 
 use page::PageReply;
+use params::{param, push_pair};
 use processes::Seat;
 use secure::{Configs, TlsIntake, UpstreamTls};
 
@@ -70,7 +74,7 @@ struct Conn {
     has_body: bool,
     /// The worker wants to keep the connection open.
     keeps: bool,
-    /// Bytes of the request body to come (LSAPI).
+    /// Bytes of the request body to come (LSAPI, uwsgi, SCGI).
     body_left: usize,
     /// Nothing more of the request is read.
     is_deaf: bool,
@@ -193,6 +197,8 @@ impl SimUpstream {
             AppProtocol::FastCgi => conn.parse(),
             AppProtocol::Lsapi => lsapi::parse(conn),
             AppProtocol::Http => http::parse(conn),
+            AppProtocol::Uwsgi => per_request::parse_uwsgi(conn),
+            AppProtocol::Scgi => per_request::parse_scgi(conn),
         }
         if self.children.is_some() && conn.is_idle() && self.chance.one_in(IDLE_CLOSE_IN) {
             kernel.fault_record.closed_idle += 1;
@@ -348,6 +354,7 @@ impl SimUpstream {
             AppProtocol::FastCgi => self.records(answer, reaction),
             AppProtocol::Lsapi => self.packets(answer, reaction),
             AppProtocol::Http => self.message(answer, reaction, &conn.params),
+            AppProtocol::Uwsgi | AppProtocol::Scgi => self.said(answer, reaction, &conn.params),
         };
         (bytes, true)
     }
@@ -465,36 +472,4 @@ impl Conn {
         self.body.clear();
         (self.has_params, self.has_body, self.after) = (false, false, After::Read);
     }
-}
-
-/// The value of a param.
-fn param(mut pairs: &[u8], wanted: &[u8]) -> String {
-    fn length(bytes: &mut &[u8]) -> Option<usize> {
-        let first = *bytes.first()?;
-        if first < 128 {
-            *bytes = &bytes[1..];
-            return Some(usize::from(first));
-        }
-        let four = bytes.first_chunk::<4>()?;
-        let len = u32::from_be_bytes(*four) & 0x7fff_ffff;
-        *bytes = &bytes[4..];
-        Some(len as usize)
-    }
-    while let (Some(name), Some(value)) = (length(&mut pairs), length(&mut pairs)) {
-        let Some((pair, rest)) = pairs.split_at_checked(name + value) else { break };
-        if &pair[..name] == wanted {
-            return String::from_utf8_lossy(&pair[name..]).into_owned();
-        }
-        pairs = rest;
-    }
-    String::new()
-}
-
-/// Appends a param.
-fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
-    for len in [name.len(), value.len()] {
-        out.extend_from_slice(&(len as u32 | 1 << 31).to_be_bytes());
-    }
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(value.as_bytes());
 }

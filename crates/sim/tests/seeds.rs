@@ -107,6 +107,12 @@ fn invariants_hold_with_faulty_http_upstreams() {
 }
 
 #[test]
+fn invariants_hold_with_faulty_upstreams_that_take_one_request_for_each_connection() {
+    try_all(Scenario::Uwsgi);
+    try_all(Scenario::Scgi);
+}
+
+#[test]
 fn the_same_seed_produces_the_same_trace() {
     for scenario in Scenario::ALL {
         let (one, two) = (run(scenario, 7, TraceMode::On), run(scenario, 7, TraceMode::On));
