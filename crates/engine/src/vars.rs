@@ -180,6 +180,8 @@ impl<'a> VariableScope<'a> {
             // An invalid request line has no URI.
             Var::Uri if request.is_unread && request.uri.is_empty() => VariableValue::No,
             Var::Uri => text(out, &request.uri),
+            // PERF: keys of caches have it.
+            Var::Scheme => text(out, scheme(self.conn.scheme)),
             Var::RequestUri => maybe(out, (!head.target.is_empty()).then_some(&head.target)),
             Var::Args => maybe(out, request.args.as_deref()),
             Var::IsArgs => text(out, if request.args().is_empty() { b"" } else { b"?" }),
@@ -319,7 +321,6 @@ impl<'a> VariableScope<'a> {
                 _ => address(out, conn.local),
             },
             Var::ServerPort => port(out, conn.local),
-            Var::Scheme => text(out, scheme(conn.scheme)),
             Var::Https => text(out, if conn.scheme == Scheme::Https { b"on" } else { b"" }),
             Var::Connection => number(out, conn.serial),
             Var::ConnectionRequests => number(out, self.request.number_on_conn),

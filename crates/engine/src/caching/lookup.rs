@@ -140,8 +140,9 @@ impl CacheTransaction {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<NamespaceId> {
-        self.looked = Some(location);
-        self.forget();
+        if self.looked.replace(location).is_some() {
+            self.forget();
+        }
         ctx.cache.as_ref()?;
         self.space = space(request, answer, caching, site, ctx);
         self.why = Why::NoZone;
