@@ -130,6 +130,14 @@ pub(crate) struct Answer {
     pub(crate) charset: Option<Box<CharsetOutcome>>,
 }
 
+/// Drops what is there. PERF: in most cases nothing is, and dropping nothing is a call.
+#[inline]
+pub(crate) fn drop_any<T>(slot: &mut Option<T>) {
+    if slot.is_some() {
+        *slot = None;
+    }
+}
+
 impl Answer {
     /// Clears the last response and keeps its buffers.
     pub(crate) fn clear(&mut self) {
@@ -142,7 +150,7 @@ impl Answer {
         self.body_sent = 0;
         self.head_sent = 0;
         self.compression = None;
-        self.forget_origin();
+        drop_any(&mut self.origin);
         self.retry_after = None;
         self.carried.clear();
         self.trailers.clear();
@@ -152,15 +160,6 @@ impl Answer {
         self.object = None;
         self.charset = None;
         self.forget_draft();
-    }
-
-    /// Drops the request to an upstream.
-    #[inline]
-    pub(crate) fn forget_origin(&mut self) {
-        // PERF: most responses have none, and dropping none is a call.
-        if self.origin.is_some() {
-            self.origin = None;
-        }
     }
 
     /// Clears what was noted for a response that another one replaces.

@@ -13,6 +13,6 @@ pub(crate) mod passed_fields;
 pub(crate) mod proxied;
 pub(crate) mod slice;
 mod trailers;
-mod tunnel;
+pub(crate) mod tunnel;
 pub(crate) mod upstream_response;
 pub(crate) mod user_id;

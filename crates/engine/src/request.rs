@@ -131,7 +131,7 @@ pub(crate) struct Request {
     pub(crate) appends_uri: bool,
     /// The client's address according to a trusted proxy (`set_real_ip_from`).
     pub(crate) real: Option<ClientAddress>,
-    /// When the first byte of the head arrived.
+    /// When the head began, over HTTP/1; over HTTP/2 and HTTP/3 when it was complete.
     pub(crate) started: Now,
     /// The same until the request is processed, if the rest of its head came later.
     pub(crate) head_began: Option<Now>,
@@ -215,7 +215,6 @@ impl Request {
     pub(crate) fn begin(&mut self, head: Box<RequestHead>, site: SiteRef) {
         self.method = head.method;
         self.held = Some(head);
-        self.head_began = None;
         self.site = Some(site);
         self.server = 0;
         self.location = 0;
@@ -356,14 +355,6 @@ impl Request {
         self.host.extend_from_slice(&self.last_host.host);
         self.port = self.last_host.port;
         Ok(())
-    }
-
-    /// Whether a 101 response can turn its connection into a tunnel: not before its body has
-    /// arrived.
-    pub(crate) fn may_tunnel(&self) -> bool {
-        let head = self.head();
-        let is_complete = head.body == RequestBody::None || self.upload.is_complete();
-        head.version == HttpVersion::Http11 && is_complete && !self.role.is_subrequest()
     }
 
     /// Prepares to forward what the client sends in a tunnel.

@@ -174,8 +174,7 @@ impl<'a> VariableScope<'a> {
     }
 
     fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
-        let request = self.request;
-        let head = request.head();
+        let (request, head) = (self.request, self.request.head());
         Some(match var {
             // An invalid request line has no URI.
             Var::Uri if request.is_unread && request.uri.is_empty() => VariableValue::No,

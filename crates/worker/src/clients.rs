@@ -189,12 +189,19 @@ impl Clients {
 
     /// The site for a new request: the newest, unless it has no listen for the client's address, or
     /// its rules for handshakes are others. Then, as in nginx, the request belongs to the
-    /// configuration that accepted the connection.
-    pub(crate) fn current_site<I>(&mut self, owner: Owner, env: &WorkerEnv<I>) -> Option<SiteRef> {
+    /// configuration that accepted the connection. With it, when the head of the request began, if
+    /// that was in an earlier turn.
+    pub(crate) fn begin_at_site<I>(
+        &mut self,
+        owner: Owner,
+        env: &WorkerEnv<I>,
+    ) -> Option<(SiteRef, Option<Instant>)> {
         let newest = &env.generation;
+        let mut head_began = None;
         let (is_newest, generation) = match owner {
             Owner::Tcp(key) => {
                 let conn = self.tcp.conns.get_mut(key)?;
+                head_began = conn.patience.head_began.take();
                 let is_newest = conn.generation.number == newest.number
                     || conn.outdated.is_none() && conn.follow(newest);
                 (is_newest, &conn.generation)
@@ -206,10 +213,11 @@ impl Clients {
             }
             Owner::Parent(_) | Owner::PostAction(_) => return None,
         };
-        match is_newest {
-            true => Some(env.site.clone()),
-            false => Some(SiteRef::new(generation.site.clone(), generation.groups.clone())),
-        }
+        let site = match is_newest {
+            true => env.site.clone(),
+            false => SiteRef::new(generation.site.clone(), generation.groups.clone()),
+        };
+        Some((site, head_began))
     }
 
     /// The number of exchanges that a connection owns.
@@ -272,20 +280,19 @@ impl Clients {
             + post_actions.filter(|post_action| alone(post_action)).count()
     }
 
-    /// Binds a stream to the exchange that owns it. Returns when the head of its request began, if
-    /// that was in an earlier turn.
+    /// Binds a stream to the exchange that owns it.
     pub(crate) fn bind<I>(
         &mut self,
         owner: Owner,
         stream: StreamId,
         user: StreamOwner,
         env: &WorkerEnv<I>,
-    ) -> Option<Instant> {
+    ) {
         match owner {
             Owner::Tcp(conn) => {
-                let conn = self.tcp.conns.get_mut(conn)?;
+                let Some(conn) = self.tcp.conns.get_mut(conn) else { return };
                 conn.exchanges += 1;
-                let head_began = conn.patience.begin_request();
+                conn.patience.begin_request();
                 if let Some((count, of)) = conn.counted.take() {
                     env.tally.remove(count, of);
                 }
@@ -293,7 +300,6 @@ impl Clients {
                 if let Some(framing) = &mut conn.framing {
                     framing.bind(stream, user);
                 }
-                head_began
             }
             Owner::Quic(conn) => {
                 if let Some(conn) = self.quic.conns.get_mut(conn) {
@@ -306,9 +312,8 @@ impl Clients {
                         conn.h3.announce_end();
                     }
                 }
-                None
             }
-            Owner::Parent(_) | Owner::PostAction(_) => None,
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 

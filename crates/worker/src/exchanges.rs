@@ -164,11 +164,11 @@ impl<I: Io> Requests<I> {
     }
 
     fn begin(&mut self, owner: Owner, stream: StreamId, head: Box<RequestHead>, wake: Wake) {
-        let Some(site) = self.clients.current_site(owner, &self.env) else { return };
+        let Some((site, head_began)) = self.clients.begin_at_site(owner, &self.env) else { return };
         let has_body = head.body != RequestBody::None;
         let spoken = ConnProtocol::of(head.version);
         let mut exchange = self.exchanges.take_spare();
-        exchange.start(head, site);
+        exchange.start(head, site, head_began.map(|moment| self.env.now.at(moment)));
         let mut live = ActiveExchange::new(exchange, owner, stream, self.env.now.mono);
         live.spoken = spoken;
         if has_body {
@@ -181,12 +181,7 @@ impl<I: Io> Requests<I> {
                 return self.close_owner(owner, Reset::Yes);
             }
         };
-        let head_began = self.clients.bind(owner, stream, key.to_bits(), &self.env);
-        if let Some(moment) = head_began
-            && let Some(live) = self.exchanges.live.get_mut(key)
-        {
-            live.exchange.set_head_began(self.env.now.at(moment));
-        }
+        self.clients.bind(owner, stream, key.to_bits(), &self.env);
         self.env.tally.add(TallyCount::Requests, spoken);
         self.env.tally.add(TallyCount::Writing, spoken);
         if has_body && matches!(wake, Wake::Start) {

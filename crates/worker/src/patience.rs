@@ -19,29 +19,29 @@ pub(crate) struct ClientPatience {
     next: Option<Instant>,
     /// Of the first request, or of a head that has begun.
     head: Option<Instant>,
-    /// When the head began that is incomplete.
-    head_began: Option<Instant>,
+    /// When the head of HTTP/1 began that is incomplete.
+    pub(crate) head_began: Option<Instant>,
     /// Of input that is discarded after the last response (`lingering_time`).
     discarding: Option<Instant>,
 }
 
 impl ClientPatience {
-    /// A request has begun: none of them counts any more. Returns when its head began, if that was
-    /// in an earlier turn.
-    pub(crate) const fn begin_request(&mut self) -> Option<Instant> {
+    /// A request has begun: none of them counts any more.
+    pub(crate) const fn begin_request(&mut self) {
         (self.next, self.head, self.discarding) = (None, None, None);
-        self.head_began.take()
     }
 }
 
 impl TcpConn {
     /// The deadline of what the connection waits for from now on.
     pub(crate) fn deadline_of(&mut self, waiting: TcpWait, now: Instant) -> Instant {
+        // Blocks of HTTP/2 may be trailers, or be refused: no request would take the moment.
+        let is_within_head =
+            matches!(&self.framing, Some(ConnFraming::H1(conn)) if conn.is_reading_head());
+        let began = self.patience.head_began.unwrap_or(now);
+        self.patience.head_began = is_within_head.then_some(began);
         match waiting {
             TcpWait::Head => {
-                if self.framing.as_ref().is_some_and(ConnFraming::is_reading_head) {
-                    self.patience.head_began.get_or_insert(now);
-                }
                 // As in nginx, a connection that has sent nothing has this time from its start.
                 let until = now.after(self.settings().header_timeout);
                 *self.patience.head.get_or_insert(until)

@@ -224,7 +224,7 @@ impl FuzzWorld {
         self.requests += 1;
         self.pass(Duration::from_millis(1));
         let mut turn = Turn { method: head.method, ..Turn::default() };
-        self.exchange.start(head, self.site.clone());
+        self.exchange.start(head, self.site.clone(), None);
         if self.sends_at_once {
             let whole: usize = self.client_body.iter().map(|piece| piece.len()).sum();
             self.exchange.upload_mut().foresee(whole);

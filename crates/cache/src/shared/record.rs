@@ -2,7 +2,7 @@
 //! the file format of the disk cache, with a compressed body where that saves memory.
 //!
 //! ```text
-//!   magic │ place │ coding │ length and name of the cluster │ head, sealed with the sum of these │ body
+//!   magic │ place │ coding │ length and name of the cluster │ head, sealed by their sum │ body
 //! ```
 
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ const CODING_AT: usize = FIXED - 3;
 const MARK: usize = 24;
 /// LIMIT: bytes of a body that is worth compressing.
 const COMPRESSED_MIN: usize = 1024;
-/// The level of zstd: 2 ms for the largest body by default, on the thread of the cluster.
+/// The level of zstd, which is fast: the thread of the cluster does nothing else meanwhile.
 const LEVEL: i32 = 1;
 
 /// How the body is written. Clients do not get this form.

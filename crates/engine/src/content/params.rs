@@ -12,6 +12,7 @@ use bolide_conf::vars::Var;
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 
 use crate::caching::fronts::is_trusted;
+use crate::filter::tunnel::may_ask_upgrade;
 use crate::htaccess::ruling::HandlerProgram;
 use crate::site::UpstreamPass;
 use crate::vars::{VariableScope, trace};
@@ -79,7 +80,8 @@ pub(crate) fn write(
             || is_trusted(&scope.location().settings.cache.page, scope.conn);
         let forged: fn(&[u8]) -> bool =
             if is_believed { |_| false } else { bolide_cache::rules::is_forged };
-        let passes_upgrade = pass.conf.protocol.has_tunnels() && !is_to_keep;
+        let passes_upgrade =
+            pass.conf.protocol.has_tunnels() && !is_to_keep && may_ask_upgrade(scope.request);
         let left_out = LeftOut { decided: &pass.plan.decided, conditions, forged, passes_upgrade };
         write_fields(scope, &left_out, out);
     }

@@ -169,7 +169,7 @@ impl Exchange {
 
     /// Gives a subrequest to an idle exchange; step it with `Start` next.
     pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: Subrequest) {
-        self.start(head, site);
+        self.start(head, site, None);
         self.request.adopt(&child);
         self.request.role = RequestRole::Subrequest(child);
     }

@@ -306,6 +306,13 @@ impl Answer {
                 if as_get {
                     params.replace(b"REQUEST_METHOD", b"GET");
                 }
+                // The application would wait for a body that is not read.
+                if pass.conf.protocol == Protocol::Uwsgi
+                    && request.upload.is_refused()
+                    && params.get(b"CONTENT_LENGTH").is_some()
+                {
+                    params.replace(b"CONTENT_LENGTH", b"0");
+                }
                 app::message(params, pass.conf.protocol, &settings.origin).map_err(|line| {
                     log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
                         out.extend_from_slice(&line);

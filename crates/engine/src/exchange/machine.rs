@@ -5,7 +5,7 @@ use bolide_conf::model::LogLevel;
 use bolide_http::{Method, RequestHead, ResponseHead};
 use bolide_upstream::OriginNews;
 
-use crate::answer::{Answer, Inflow};
+use crate::answer::{Answer, Inflow, drop_any};
 use crate::body::RequestUpload;
 use crate::caching::CacheTransaction;
 use crate::content::console::ConsoleRequest;
@@ -32,23 +32,19 @@ impl Exchange {
     }
 
     /// Gives a new request to an idle or finished exchange; step it with `Start` or `Refused` next.
-    pub fn start(&mut self, head: Box<RequestHead>, site: SiteRef) {
+    pub fn start(&mut self, head: Box<RequestHead>, site: SiteRef, head_began: Option<Now>) {
         debug_assert!(
             matches!(self.state, ExchangeState::Idle | ExchangeState::Done),
             "an exchange serves one request at a time"
         );
         self.request.begin(head, site);
+        self.request.head_began = head_began;
         self.answer.clear();
         self.access.clear();
         self.probes_left = PROBES_MAX;
         self.search.begin();
         self.cache.clear();
         self.state = ExchangeState::Received;
-    }
-
-    /// Sets when the head of the request began; without it, the head arrived at once.
-    pub const fn set_head_began(&mut self, moment: Now) {
-        self.request.head_began = Some(moment);
     }
 
     /// Performs the transition for `wake`. All transitions are here; other functions only compute.
@@ -297,7 +293,7 @@ impl Exchange {
     /// Returns the head to its pool, and releases the site and the body.
     pub fn take_request(&mut self) -> Box<RequestHead> {
         self.answer.body.clear();
-        self.answer.forget_origin();
+        drop_any(&mut self.answer.origin);
         self.answer.object = None;
         self.cache.clear();
         self.request.upload.clear();

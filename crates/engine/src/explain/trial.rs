@@ -119,7 +119,7 @@ impl ExplainTrial {
     pub(crate) fn new(site: SiteRef, question: ExplainRequest, now: Now, clock: DateClock) -> Self {
         let mut exchange = Exchange::new();
         exchange.request.trace = Some(Box::default());
-        exchange.start(head(&question), site.clone());
+        exchange.start(head(&question), site.clone(), None);
         Self {
             conn: ConnInfo {
                 serial: 0,

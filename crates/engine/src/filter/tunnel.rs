@@ -2,7 +2,7 @@
 
 use bolide_base::SpoolLimits;
 use bolide_conf::model::Protocol;
-use bolide_http::{BodyLen, OriginHead};
+use bolide_http::{BodyLen, HttpVersion, OriginHead, RequestBody};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Inflow};
@@ -14,6 +14,20 @@ use crate::filter::upstream_response::PassedHead;
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
+
+/// Whether the `Upgrade` of a request counts (RFC 9110 §7.8).
+pub(crate) fn may_ask_upgrade(request: &Request) -> bool {
+    request.head().version == HttpVersion::Http11 && !request.role.is_subrequest()
+}
+
+impl Request {
+    /// Whether a 101 response can turn its connection into a tunnel: not before its body has
+    /// arrived.
+    pub(crate) fn may_tunnel(&self) -> bool {
+        let is_complete = self.head().body == RequestBody::None || self.upload.is_complete();
+        is_complete && may_ask_upgrade(self)
+    }
+}
 
 impl Answer {
     /// Whether the connection is a tunnel by now.

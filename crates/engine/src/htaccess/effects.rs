@@ -224,14 +224,15 @@ pub(crate) fn push_params(
                 out.push(&name, &setting.value);
             }
         }
-        _ if out.get(b"PHP_VALUE").is_some() => {}
-        _ => {
+        Protocol::FastCgi if out.get(b"PHP_VALUE").is_some() => {}
+        Protocol::FastCgi => {
             let mut php = Vec::new();
             applied.php().filter(is_open).for_each(|setting| setting.push_ini_line(&mut php));
             if !php.is_empty() {
                 out.push(b"PHP_VALUE", &php);
             }
         }
+        Protocol::Http | Protocol::Uwsgi | Protocol::Scgi | Protocol::Memcached => {}
     }
 }
 

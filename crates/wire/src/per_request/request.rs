@@ -52,7 +52,10 @@ fn push_netstring(out: &mut Vec<u8>, params: &Params, body_len: u64) -> Option<(
     }
     let length = body_len.to_string();
     let own = (LENGTH_NAME, length.as_bytes());
-    let headers = || std::iter::once(own).chain(params.iter());
+    // A second length that contradicts would have the application wait for a body.
+    let is_false = |name, value: &[u8]| name == LENGTH_NAME && !value.is_empty() && value != own.1;
+    let others = || params.iter().filter(|(name, value)| !is_false(*name, value));
+    let headers = || std::iter::once(own).chain(others());
     let size: usize = headers().map(|(name, value)| name.len() + value.len() + ZEROS).sum();
     out.extend_from_slice(format!("{size}:").as_bytes());
     out.reserve(size + 1);

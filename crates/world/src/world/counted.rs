@@ -21,7 +21,7 @@ impl FuzzWorld {
         self.effects.reserve(8);
         self.requests += 1;
         let before = counter();
-        self.exchange.start(head, self.site.clone());
+        self.exchange.start(head, self.site.clone(), None);
         self.wake(Wake::Start);
         let mut used = counter() - before;
         while let Some(
