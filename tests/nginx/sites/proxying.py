@@ -537,16 +537,9 @@ server(
         for where in "ai"
     ]
     + [
-        answer(
-            f"X-Accel-Redirect: /{where}/x",
-            "Content-Type: text/odd",
-            *more,
-            status=status,
-            base="/a",
-        )
+        answer(f"X-Accel-Redirect: /{where}/x", "Content-Type: text/odd", status=status, base="/a")
         for where in ("closed", "locked", "own", "int", "types")
         for status in ("200 OK", "403 No")
-        for more in ([], ["X-Accel-Charset: koi8-r"])
     ]
     + [
         raw("", base="/c"),
