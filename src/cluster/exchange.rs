@@ -4,7 +4,8 @@
 //! It has connections of its own, so that a failure does not stop purges. Workers never wait for
 //! it: it stores its results where they look. Without Valkey each server continues with what it
 //! has. Easiest to break: the results of a thread are removed when it ends, and its successor waits
-//! for that.
+//! for that. The keys of tickets are not: a successor inherits them, so that a reload costs no
+//! session.
 
 mod certificates;
 mod keys;
@@ -98,11 +99,14 @@ struct Running {
 #[derive(Debug, Default)]
 struct EndMark {
     is_requested: AtomicBool,
+    /// Whether a successor shares secrets, too.
+    has_heir: AtomicBool,
     bell: Notify,
 }
 
 impl EndMark {
-    fn request(&self) {
+    fn request(&self, has_heir: bool) {
+        self.has_heir.store(has_heir, Ordering::Release);
         self.is_requested.store(true, Ordering::Release);
         self.bell.notify_one();
     }
@@ -158,12 +162,12 @@ impl ExchangeThread {
             return;
         }
         if let Some(running) = state.running.take() {
-            running.end.request();
+            running.end.request(next.as_ref().is_some_and(|next| next.vault.is_some()));
             state.leaving.push(running.thread);
         }
         state.leaving.retain(|thread| !thread.is_finished());
-        let board = self.board.clone();
-        let Some(setup) = next else { return board.begin(None) };
+        let board = self.board.begin(next.as_ref().map(|setup| setup.status()));
+        let Some(setup) = next else { return };
         let before = std::mem::take(&mut state.leaving);
         if setup.vault.is_some() {
             // Nothing is ordered until it is known whether other servers do.
@@ -175,20 +179,15 @@ impl ExchangeThread {
             parts: self.parts.clone(),
             log: self.log.clone(),
             limit_life: self.limit_life.clone(),
-            board: board.clone(),
+            board,
             clock: NodeClock::default(),
             end: end.clone(),
         };
-        let status = exchange.setup.status();
         let account = account.cloned();
         let body = move || {
             before.into_iter().for_each(|thread| drop(thread.join()));
-            // The previous thread has written its last status.
-            board.begin(Some(status));
             if exchange.end.is_requested() {
-                // A thread that waited may have written it before.
-                board.begin(None);
-                return exchange.parts.issued.fleet().turn(FleetState::Off);
+                return exchange.leave();
             }
             exchange.run(account);
         };
@@ -209,7 +208,7 @@ impl ExchangeThread {
     /// The process ends.
     pub(crate) fn end(&self) {
         if let Some(running) = self.state().running.take() {
-            running.end.request();
+            running.end.request(false);
         }
     }
 }
@@ -239,8 +238,15 @@ impl Exchange {
             Ok((runtime, connector)) => runtime.block_on(self.live(&connector)),
             Err(why) => self.log.write(LogLevel::Emerg, &format!("cluster: {why}")),
         }
-        // Outdated keys are not used.
-        self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
+        self.leave();
+    }
+
+    /// Removes the results of the thread.
+    fn leave(&self) {
+        if !self.end.has_heir.load(Ordering::Acquire) {
+            // Without a thread, no key is replaced when its time is over.
+            self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
+        }
         self.parts.issued.fleet().turn(FleetState::Off);
     }
 

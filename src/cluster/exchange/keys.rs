@@ -98,13 +98,13 @@ impl TicketKeys {
         let keys = self.with_ring(period, |known| {
             known.keys(now.unix_millis / 1000, now.mono.as_nanos() / 1_000_000)
         });
+        ring.replace(keys.iter().filter_map(common).collect());
         let is_common = keys.iter().any(|key| key.makes.is_some());
         self.board.update_secrets(|secrets| secrets.has_ticket_keys = is_common);
         if is_common {
             let text = "cluster: the keys of TLS tickets are those of all servers";
             self.log.write_once(text);
         }
-        ring.replace(keys.iter().filter_map(common).collect());
         Ok(())
     }
 

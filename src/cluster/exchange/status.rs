@@ -1,6 +1,6 @@
 //! The status of the second thread, for `bolide cluster status`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The status of the second thread.
 #[derive(Clone, Debug, Default)]
@@ -53,23 +53,42 @@ pub(crate) struct LimitsStatus {
 }
 
 /// The status that both threads access.
+///
+/// A handle belongs to one configuration: what a thread writes by an outdated handle is ignored.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ExchangeBoard(Arc<Mutex<Option<ExchangeStatus>>>);
+pub(crate) struct ExchangeBoard {
+    current: Arc<Mutex<CurrentStatus>>,
+    /// The configuration that this handle belongs to.
+    owner: u64,
+}
+
+#[derive(Debug, Default)]
+struct CurrentStatus {
+    owner: u64,
+    status: Option<ExchangeStatus>,
+}
 
 impl ExchangeBoard {
-    /// The current status; none if this thread shares nothing.
-    pub(crate) fn read(&self) -> Option<ExchangeStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn current(&self) -> MutexGuard<'_, CurrentStatus> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the status of another configuration.
-    pub(super) fn begin(&self, status: Option<ExchangeStatus>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    /// The current status; none if this thread shares nothing.
+    pub(crate) fn read(&self) -> Option<ExchangeStatus> {
+        self.current().status.clone()
+    }
+
+    /// Sets the status of another configuration, and returns its handle.
+    pub(super) fn begin(&self, status: Option<ExchangeStatus>) -> Self {
+        let mut current = self.current();
+        *current = CurrentStatus { owner: current.owner + 1, status };
+        Self { current: self.current.clone(), owner: current.owner }
     }
 
     pub(super) fn update(&self, what: impl FnOnce(&mut ExchangeStatus)) {
-        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(status) = &mut *status {
+        let mut current = self.current();
+        let is_owner = current.owner == self.owner;
+        if let Some(status) = current.status.as_mut().filter(|_| is_owner) {
             what(status);
         }
     }
@@ -92,5 +111,25 @@ impl ExchangeBoard {
 
     pub(super) fn record_fault(&self, text: &str) {
         self.update(|status| status.last_fault = Some(text.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ExchangeBoard, ExchangeStatus};
+
+    #[test]
+    fn an_outdated_handle_writes_nothing() {
+        let board = ExchangeBoard::default();
+        let old = board.begin(Some(ExchangeStatus::default()));
+        old.record_fault("old");
+        let new = board.begin(Some(ExchangeStatus::default()));
+        old.record_fault("late");
+        assert_eq!(board.read().unwrap().last_fault, None);
+        new.record_fault("new");
+        assert_eq!(board.read().unwrap().last_fault.as_deref(), Some("new"));
+        board.begin(None);
+        new.record_fault("late");
+        assert!(board.read().is_none());
     }
 }
