@@ -13,7 +13,7 @@ mod power_loss;
 pub mod socket;
 pub mod syscall_faults;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -52,6 +52,8 @@ struct WorkerState {
     bell: Option<(i32, u64)>,
     is_ringing: bool,
     listening: BTreeMap<i32, u64>,
+    /// Connections that the worker watches, ascending, and some that it has closed since.
+    watched: Vec<i32>,
     until: Option<Instant>,
     is_settled: bool,
     /// Consecutive waits that ended at once, without an event and without a call in between.
@@ -59,6 +61,14 @@ struct WorkerState {
     had_events: bool,
     /// Consecutive waits with events that no call followed.
     deaf_waits: u32,
+}
+
+impl WorkerState {
+    fn watch(&mut self, fd: i32) {
+        if let Err(place) = self.watched.binary_search(&fd) {
+            self.watched.insert(place, fd);
+        }
+    }
 }
 
 /// The simulated kernel.
@@ -97,8 +107,6 @@ pub struct Kernel {
     ports: Vec<Port>,
     worker_states: Vec<WorkerState>,
     next_socket: i32,
-    /// Connections that workers watch, and some that they have closed since.
-    watched: BTreeSet<i32>,
     pub(crate) calls: u64,
     /// Connects of workers that no upstream has accepted, with their addresses.
     pub(crate) pending_connects: VecDeque<(i32, String)>,
@@ -175,7 +183,6 @@ impl Kernel {
             // The last one is for the disk writer.
             worker_states: (0..=workers).map(|_| WorkerState::default()).collect(),
             next_socket: FIRST_SOCKET,
-            watched: BTreeSet::new(),
             calls: 0,
             pending_connects: VecDeque::new(),
             fault_record: FaultRecord::default(),
@@ -370,7 +377,7 @@ impl Kernel {
 
     pub(crate) fn watch(&mut self, worker: usize, fd: i32, token: u64) {
         if let Some(socket) = self.sockets.get_mut(fd) {
-            self.watched.insert(fd);
+            self.worker_states[worker].watch(fd);
             socket.watch = Some((worker, token));
             // epoll reports the current state when a descriptor is added.
             socket.edge = true;
@@ -415,7 +422,7 @@ impl Kernel {
             || self.net.is_readable(worker)
             || self.dns.readable(worker).next().is_some()
             || self.disk.watches.report(worker).is_some()
-            || self
+            || state
                 .watched
                 .iter()
                 .any(|fd| self.sockets.get(*fd).is_some_and(|socket| socket.is_due_to(worker)))
@@ -448,13 +455,12 @@ impl Kernel {
         found.retain(|_| !self.chance.one_in(late));
         // A change of a file is reported no later than a request that follows it.
         found.extend(self.disk.watches.report(worker).map(level));
-        self.watched
-            .retain(|fd| self.sockets.get(*fd).is_some_and(|socket| socket.watch.is_some()));
-        for fd in &self.watched {
+        let is_own = |fd: &i32| self.sockets.get(*fd).is_some_and(|s| s.is_watched_by(worker));
+        let watched = &mut self.worker_states[worker].watched;
+        watched.retain(is_own);
+        for fd in watched {
             let Some(socket) = self.sockets.get_mut(*fd) else { continue };
-            let Some((_, token)) = socket.watch.filter(|(watcher, _)| *watcher == worker) else {
-                continue;
-            };
+            let Some((_, token)) = socket.watch else { continue };
             if !socket.edge || self.chance.one_in(late) {
                 continue;
             }

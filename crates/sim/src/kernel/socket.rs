@@ -192,7 +192,11 @@ impl SimSocket {
 
     /// Whether an event is pending for this worker.
     pub(super) fn is_due_to(&self, worker: usize) -> bool {
-        self.edge && self.watch.is_some_and(|(watcher, _)| watcher == worker)
+        self.edge && self.is_watched_by(worker)
+    }
+
+    pub(super) fn is_watched_by(&self, worker: usize) -> bool {
+        self.watch.is_some_and(|(watcher, _)| watcher == worker)
     }
 
     /// The server closes. Unread or later bytes become a reset for the client.
@@ -264,10 +268,9 @@ impl Kernel {
 
     /// Checks that `worker` has ended the sides that it announced.
     pub(super) fn check_ends(&mut self, worker: usize) {
-        for fd in &self.watched {
+        for fd in &self.worker_states[worker].watched {
             let Some(socket) = self.sockets.get(*fd) else { continue };
-            let is_own = socket.watch.is_some_and(|(watcher, _)| watcher == worker);
-            if is_own && socket.awaits_end && !socket.shut && socket.closed.is_none() {
+            if socket.is_watched_by(worker) && socket.awaits_end && !socket.shut && socket.closed.is_none() {
                 self.violations.push(format!("#{} was to end in this turn", socket.number));
             }
         }
