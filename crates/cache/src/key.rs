@@ -222,14 +222,19 @@ impl Hash {
     }
 
     /// Adds bytes and their length.
+    #[inline]
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let (words, tail) = bytes.as_chunks::<8>();
         for word in words {
             self.word(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
-        last[..tail.len()].copy_from_slice(tail);
-        self.word(u64::from_le_bytes(last));
+        if !tail.is_empty() {
+            // PERF: copying the tail into a word of its own costs a call.
+            self.word(match bytes.last_chunk() {
+                Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * tail.len()),
+                None => tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+            });
+        }
         self.word(bytes.len() as u64);
     }
 

@@ -170,7 +170,7 @@ impl<I: Io> Requests<I> {
         if paced && let Ok(left_already) = answered {
             self.pace(key, left_already);
         }
-        answered.is_err().then_some(Wake::ClientGone)
+        answered.is_err().then(|| Wake::ClientGone)
     }
 
     /// Sets the rate limit of a response that has just begun.
