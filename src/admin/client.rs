@@ -11,7 +11,7 @@ use super::{AdminDesk, ERROR, OK, reload, warm};
 use crate::invocation::{Admin, Invocation};
 use crate::messages::{err, out};
 use crate::patience::Patience;
-use crate::php::runtime;
+use crate::php::runtime::{self, NoControl};
 use crate::reading;
 
 /// LIMIT: bytes of an answer.
@@ -75,13 +75,10 @@ pub(crate) fn ask_process(pid: u32, words: &Words) -> Result<Vec<u8>, String> {
 }
 
 fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {
-    if !bolide_io::process::is_running(pid) {
-        return Err(format!("{whose} does not run"));
-    }
-    let refused = || format!("{whose} is not ours to command: its owner or root may");
-    let path = runtime::control_of(pid).ok_or_else(refused)?;
+    let failed = |why: NoControl| format!("{whose} {why}");
+    let path = runtime::control_of(pid).map_err(failed)?;
     runtime::connect(pid, &path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => refused(),
+        std::io::ErrorKind::PermissionDenied => failed(NoControl::Foreign),
         _ => format!("{}: {error}", path.display()),
     })
 }

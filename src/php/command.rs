@@ -24,10 +24,8 @@ pub(super) const RESTART: &str = "restart";
 #[expect(clippy::disallowed_methods, reason = "a command is a process of its own")]
 pub(crate) fn send(pid: u32, pid_file: &Path, command: &PhpCommand) -> Result<(), Vec<String>> {
     let one = |text: String| vec![text];
-    let path = runtime::control_of(pid).ok_or_else(|| {
-        let from = pid_file.display();
-        one(format!("the server {pid} of \"{from}\" does not run, or is not ours to command"))
-    })?;
+    let path = runtime::control_of(pid)
+        .map_err(|why| one(format!("the server {pid} of \"{}\" {why}", pid_file.display())))?;
     let ask = |line: &str| ask(pid, &path, line);
     if let PhpCommand::Top(shape) = command {
         let before = top::Sample::read(&ask(TOP)?);

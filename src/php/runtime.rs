@@ -1,6 +1,7 @@
 //! The private directory of a running server: sockets and files of its pools. A lock marks it as in
 //! use, which distinguishes the leftovers of a killed server.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -90,14 +91,44 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The command socket of the running server `pid`; `None` when it belongs to another account.
+/// Why the command socket of a running process is not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoControl {
+    /// The process has ended.
+    Ended,
+    /// It belongs to another account.
+    Foreign,
+    /// It has none: its directory was removed, or it is another program.
+    Missing,
+}
+
+impl fmt::Display for NoControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "does not run",
+            Self::Foreign => "is not ours to command: its owner or root may",
+            Self::Missing => {
+                "has no command socket: it is another program, or its directory was removed"
+            }
+        })
+    }
+}
+
+/// The command socket of the running server `pid`.
+///
+/// # Errors
+///
+/// It cannot be found.
 #[expect(clippy::disallowed_methods, reason = "a command is a process of its own")]
-pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
+pub(crate) fn control_of(pid: u32) -> std::result::Result<PathBuf, NoControl> {
     let own = format!("{PREFIX}{}-", own_pid(pid));
     let mut waited = Duration::ZERO;
     loop {
-        // An unreadable process is not ours, or has ended.
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let open = fs::read_dir(format!("/proc/{pid}/fd"));
+        let open = open.map_err(|_| match bolide_io::process::is_running(pid) {
+            true => NoControl::Foreign,
+            false => NoControl::Ended,
+        })?;
         // A server that starts also opens the locks of others, to see whether they still run.
         let is_own = |path: &Path| {
             let directory = path.parent().and_then(Path::file_name);
@@ -109,7 +140,7 @@ pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
             .find(|path| path.file_name().is_some_and(|name| name == LOCK) && is_own(path));
         let control = lock.map(|lock| lock.with_file_name(CONTROL));
         if waited >= PATIENCE || control.as_ref().is_some_and(|path| path.exists()) {
-            return control;
+            return control.ok_or(NoControl::Missing);
         }
         std::thread::sleep(PAUSE);
         waited += PAUSE;
@@ -163,9 +194,15 @@ fn sweep(base: &Path) {
         let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
         // No other user writes in our own directories, but all users may in `base`.
         let is_own = || entry.metadata().is_ok_and(|at| at.is_dir() && at.uid() == own);
-        let lock = || File::options().append(true).open(entry.path().join(LOCK));
-        if is_named && is_own() && lock().is_ok_and(|file| file.try_lock().is_ok()) {
-            // Another sweep may have removed it at the same time.
+        if !is_named || !is_own() {
+            continue;
+        }
+        let lock = File::options().append(true).open(entry.path().join(LOCK));
+        if let Ok(lock) = lock
+            && lock.try_lock().is_ok()
+        {
+            // Another sweep may have removed it at the same time. The lock is held meanwhile: a
+            // server that has just made this directory must not take it for its own.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -173,9 +210,10 @@ fn sweep(base: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::{File, LOCK, sweep};
+    use super::{File, LOCK, NoControl, Runtime, sweep};
     use std::fs;
     use std::os::unix::fs::{chown, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_command_finds_no_other_server_by_a_lock_that_is_looked_at() {
@@ -201,6 +239,42 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let refused = super::connect(999_999_999, &path).unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn a_command_says_why_it_finds_no_socket() {
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert_eq!(super::control_of(other.id()), Err(NoControl::Missing));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(super::control_of(999_999_999), Err(NoControl::Ended));
+    }
+
+    #[test]
+    fn servers_that_start_together_remove_nothing_of_one_another() {
+        let base = bolide_testkit::site::temp_dir();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _over = bolide_testkit::SetOnDrop(&is_over);
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        sweep(&base);
+                    }
+                });
+            }
+            for _ in 0..10 {
+                let make = |_| {
+                    let made = Runtime::below(&base).unwrap();
+                    fs::write(made.control(), "").unwrap();
+                    made
+                };
+                let all: Vec<Runtime> = (0..200).map(make).collect();
+                for made in &all {
+                    assert!(made.path().join(LOCK).exists(), "{}", made.path().display());
+                }
+            }
+        });
     }
 
     #[test]

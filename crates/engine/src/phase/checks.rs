@@ -1,5 +1,6 @@
 //! The results of asynchronous access checks.
 
+use crate::answer::drop_any;
 use crate::subrequest::AuthVerdict;
 
 /// The results of asynchronous access checks, until they are used.
@@ -16,9 +17,6 @@ impl AccessChecks {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.password = None;
-        // PERF: most requests have none, and dropping none is a call.
-        if self.verdict.is_some() {
-            self.verdict = None;
-        }
+        drop_any(&mut self.verdict);
     }
 }

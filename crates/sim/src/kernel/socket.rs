@@ -270,7 +270,11 @@ impl Kernel {
     pub(super) fn check_ends(&mut self, worker: usize) {
         for fd in &self.worker_states[worker].watched {
             let Some(socket) = self.sockets.get(*fd) else { continue };
-            if socket.is_watched_by(worker) && socket.awaits_end && !socket.shut && socket.closed.is_none() {
+            if socket.is_watched_by(worker)
+                && socket.awaits_end
+                && !socket.shut
+                && socket.closed.is_none()
+            {
                 self.violations.push(format!("#{} was to end in this turn", socket.number));
             }
         }
