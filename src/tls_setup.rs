@@ -206,17 +206,18 @@ fn sets(
     for &id in &http.listens[at].servers {
         let server = http.server(id);
         let conf = &server.tls;
-        if conf.reject_handshake {
-            sets.push(Some(certs.add(Vec::new())));
-            continue;
-        }
-        if conf.certificates.is_empty() {
+        if conf.certificates.is_empty() && !conf.reject_handshake {
             sets.push(None);
             continue;
         }
         // Those of the default server count; others must be valid anyway.
         sessions::read_keys(server)?;
         certificates::check_dhparam(conf)?;
+        if conf.reject_handshake {
+            let _unused = client_auth::client_auth(conf)?;
+            sets.push(Some(certs.add(Vec::new())));
+            continue;
+        }
         let set = if conf.computes_certificates() {
             let computed =
                 computed::Computed::new(site, (at, id.0), conf, (reader, &draft.issued))?;
@@ -263,8 +264,7 @@ fn options(
     if http2 {
         options.alpn.push(b"h2".to_vec());
     }
-    options.alpn.push(b"http/1.1".to_vec());
-    options.alpn.push(b"http/1.0".to_vec());
+    options.alpn.extend([b"http/1.1", b"http/1.0", b"http/0.9"].map(|name| name.to_vec()));
     if proves {
         options.alpn.push(CHALLENGE_PROTOCOL.to_vec());
     }

@@ -98,6 +98,15 @@ fn a_server_with_two_keys_uses_one_that_the_client_supports() {
         let seen = s_client(&server, &["-servername", "both.test", "-sigalgs", algorithms]);
         assert!(seen.contains(wanted), "{algorithms}: {seen}");
     }
+    // RFC 8422 §5.1: over TLS 1.2, the groups of a client are those of certificates, too.
+    for (version, groups, wanted) in [
+        ("-tls1_2", "X25519:P-384", "Peer signature type: RSA"),
+        ("-tls1_2", "X25519:P-256", "Peer signature type: ECDSA"),
+        ("-tls1_3", "X25519:P-384", "Peer signature type: ECDSA"),
+    ] {
+        let seen = s_client(&server, &["-servername", "both.test", version, "-groups", groups]);
+        assert!(seen.contains(wanted), "{version} {groups}: {seen}");
+    }
 }
 
 #[test]

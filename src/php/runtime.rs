@@ -263,13 +263,13 @@ mod tests {
                     }
                 });
             }
-            for _ in 0..10 {
+            for _ in 0..5 {
                 let make = |_| {
                     let made = Runtime::below(&base).unwrap();
                     fs::write(made.control(), "").unwrap();
                     made
                 };
-                let all: Vec<Runtime> = (0..200).map(make).collect();
+                let all: Vec<Runtime> = (0..100).map(make).collect();
                 for made in &all {
                     assert!(made.path().join(LOCK).exists(), "{}", made.path().display());
                 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{NamedGroup, SignatureScheme};
 
 use crate::{ClientAuth, LoadedCertificate, TlsChallenges, offers};
 
@@ -249,14 +250,40 @@ impl ServerCerts {
     }
 }
 
+/// As OpenSSL, the certificate whose signatures the client prefers, however they are ordered.
 fn fitting(
     certificates: &[LoadedCertificate],
     hello: &ClientHello<'_>,
 ) -> Option<Arc<CertifiedKey>> {
     let schemes = hello.signature_schemes();
-    let fits = |cert: &&LoadedCertificate| cert.key().choose_scheme(schemes).is_some();
+    // Over TLS 1.2 the groups of a client are those of certificates, too (RFC 8422 §5.1).
+    let has_tls13 = hello.cipher_suites().iter().any(|suite| u16::from(*suite) >> 8 == 0x13);
+    let groups = hello.named_groups().filter(|_| !has_tls13);
+    let rank = |cert: &LoadedCertificate| {
+        schemes.iter().position(|scheme| {
+            let is_known = |curve| groups.is_none_or(|groups| groups.contains(&curve));
+            curve(*scheme).is_none_or(is_known) && cert.key().choose_scheme(&[*scheme]).is_some()
+        })
+    };
+    let best = match certificates {
+        [_] => None,
+        several => {
+            let ranked = several.iter().filter_map(|cert| Some((rank(cert)?, cert)));
+            ranked.min_by_key(|(rank, _)| *rank).map(|(_, cert)| cert)
+        }
+    };
     // Without a suitable key the handshake fails anyway; the library then names the reason.
-    certificates.iter().find(fits).or(certificates.first()).map(LoadedCertificate::certified)
+    best.or(certificates.first()).map(LoadedCertificate::certified)
+}
+
+/// The curve of the keys that sign by a scheme.
+const fn curve(scheme: SignatureScheme) -> Option<NamedGroup> {
+    match scheme {
+        SignatureScheme::ECDSA_NISTP256_SHA256 => Some(NamedGroup::secp256r1),
+        SignatureScheme::ECDSA_NISTP384_SHA384 => Some(NamedGroup::secp384r1),
+        SignatureScheme::ECDSA_NISTP521_SHA512 => Some(NamedGroup::secp521r1),
+        _ => None,
+    }
 }
 
 fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {

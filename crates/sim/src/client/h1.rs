@@ -252,6 +252,10 @@ impl SimH1Client {
         }
         // A server that must free connections closes idle ones, even if a request is in transit.
         let shed = kernel.is_tight && *how == SocketGot::Reset;
+        // A request that meets the close of an idle connection is reset, which discards what the
+        // client has not read.
+        let is_unread = |(_, end): &(SimRequest, u64)| *end > taken;
+        let meets_close = is_late && *how == SocketGot::Reset && conn.flight.iter().any(is_unread);
         // A server truncates by a reset, which may discard earlier responses.
         let cut = conn
             .flight
@@ -263,7 +267,7 @@ impl SimH1Client {
         if let Some(last) = cut {
             conn.flight.drain(..=last);
             self.base.excused += last + 1;
-        } else if !conn.pipe.input.is_empty() && !shed {
+        } else if !conn.pipe.input.is_empty() && !shed && !meets_close {
             let rest = crate::run_trace::excerpt(&conn.pipe.input);
             let wait = conn.flight.len();
             return self.base.record_violation(kernel, &format!("cut after {rest}, {wait} wait"));
@@ -288,7 +292,7 @@ impl SimH1Client {
         let is_late = is_late || taken < answered_end && (lingers || silent >= LINGERING.1);
         let foreseen = cut.is_some() || conn.last || conn.pipe.is_refused(kernel);
         for (request, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
-            if foreseen || shed || end > taken && (kernel.draining || is_late) {
+            if foreseen || shed || meets_close || end > taken && (kernel.draining || is_late) {
                 self.base.todo.push_front(request);
                 continue;
             }

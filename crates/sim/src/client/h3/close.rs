@@ -131,8 +131,14 @@ impl SimH3Client {
                     // GOAWAY may have been lost.
                     code::NO_ERROR if may_lose => CloseVerdict::Retry,
                     code::NO_ERROR => CloseVerdict::Owed,
-                    // The handshake timed out.
-                    0 if may_lose && (!session.is_ready || session.is_early) => CloseVerdict::Retry,
+                    // The handshake timed out: the client's last packet of it may be lost, too.
+                    0 if may_lose
+                        && (!session.is_ready
+                            || session.is_early
+                            || !session.conn.is_confirmed()) =>
+                    {
+                        CloseVerdict::Retry
+                    }
                     _ => CloseVerdict::Violation(format!("closed with {code:x}")),
                 }
             }
