@@ -12,8 +12,9 @@ pub mod net;
 mod power_loss;
 pub mod socket;
 pub mod syscall_faults;
+mod worker_state;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -32,6 +33,7 @@ use logs::SimLogs;
 use net::Net;
 use socket::SocketTable;
 pub use socket::{SimSocket, SocketGot};
+use worker_state::WorkerState;
 
 /// The first descriptor of a simulated connection, far above those of the real kernel.
 const FIRST_SOCKET: i32 = 1 << 24;
@@ -44,31 +46,6 @@ struct Port {
     fd: i32,
     waiting: VecDeque<i32>,
     is_open: bool,
-}
-
-/// The kernel's state for one worker.
-#[derive(Debug, Default)]
-struct WorkerState {
-    bell: Option<(i32, u64)>,
-    is_ringing: bool,
-    listening: BTreeMap<i32, u64>,
-    /// Connections that the worker watches, ascending, and some that it has closed since.
-    watched: Vec<i32>,
-    until: Option<Instant>,
-    is_settled: bool,
-    /// Consecutive waits that ended at once, without an event and without a call in between.
-    idle_waits: u32,
-    had_events: bool,
-    /// Consecutive waits with events that no call followed.
-    deaf_waits: u32,
-}
-
-impl WorkerState {
-    fn watch(&mut self, fd: i32) {
-        if let Err(place) = self.watched.binary_search(&fd) {
-            self.watched.insert(place, fd);
-        }
-    }
 }
 
 /// The simulated kernel.

@@ -211,8 +211,8 @@ impl SimH2Client {
     ) {
         let excused = conn.malformed
             || response_oracle(kernel, epochs).may_be_cut(&stream.request, kernel.nanos);
-        // `send_timeout` and `client_body_timeout`: the credit or the body that the server waits for
-        // is behind other unsent bytes.
+        // `send_timeout` and `client_body_timeout`: the credit or the body that the server waits
+        // for is behind other unsent bytes.
         let is_slow = !conn.pipe.is_flushed();
         match code {
             1 if is_slow => self.base.excused += 1,
