@@ -64,6 +64,22 @@ fn connections_of_an_address_that_is_gone_are_closed_behind_one_more_request() {
 
 // A head of which a part has come is read to its end under the new configuration.
 #[test]
+fn the_rest_of_an_answered_body_does_not_count_as_the_last_request() {
+    let server = http(&format!("{READY}{}", other("; return 200 old;")));
+    let mut client = H1TestClient::connect(server.addr(2));
+    // It is answered before its body has come.
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nbody");
+    assert_eq!(client.answer().text(), "old");
+    reload(&server, READY, "gone");
+    client.send("rest");
+    // The next request is on its way, perhaps later than the rest.
+    bolide_testkit::pause(200);
+    let reply = client.get("/", "");
+    assert_eq!((&*reply.text(), reply.header("connection")), ("old", Some("close")));
+    assert!(client.is_closed());
+}
+
+#[test]
 fn a_head_in_two_parts_survives_a_reload_to_fewer_servers() {
     let many = format!(
         "server {{ {LISTEN} server_name a.test; client_header_buffer_size 2k; return 200 ready; }}

@@ -331,6 +331,12 @@ impl H1Conn {
         self.broken || matches!((&self.input, self.answer), (Input::Discarding, Answer::Idle))
     }
 
+    /// Whether a request has been received whose response has not begun.
+    #[must_use]
+    pub const fn owes_head(&self) -> bool {
+        matches!(self.answer, Answer::Wanted)
+    }
+
     /// Whether a response is in progress. A close now must not let it look complete.
     #[must_use]
     pub const fn is_answering(&self) -> bool {

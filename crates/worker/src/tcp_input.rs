@@ -282,9 +282,10 @@ impl TcpSide {
                 if asks_host {
                     conn.apply_host_settings(!env.scratch.events.is_empty());
                 }
-                // An HTTP/1 response says that it is the last; GOAWAY can follow the responses.
+                // An HTTP/1 response says that it is the last, if its head has not left; GOAWAY can
+                // follow the responses.
                 if (env.draining || conn.outdated.is_some())
-                    && matches!(conn.framing, Some(ConnFraming::H1(_)))
+                    && matches!(&conn.framing, Some(ConnFraming::H1(h1)) if h1.owes_head())
                 {
                     conn.end_with_requests();
                 }
