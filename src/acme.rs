@@ -30,6 +30,7 @@ use bolide_tls::{CertSlot, LoadedCertificate, TlsChallenges};
 
 use crate::account::{WorkerAccount, give_up_rights};
 use crate::control_log::ControlLog;
+use crate::stapling::{IssuedStapling, StapleRule};
 use demanded::DemandedCertificates;
 pub(crate) use demanded::IssuedPlace;
 pub(crate) use draft::IssuedDraft;
@@ -56,6 +57,8 @@ struct AcmeDesk {
     state: Mutex<AcmeState>,
     /// The state that is shared with other servers.
     fleet: AcmeFleet,
+    /// OCSP responses for certificates in use.
+    stapling: IssuedStapling,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +68,8 @@ struct AcmeState {
     demands: HashMap<OrderId, DemandedCertificates>,
     /// Such directives whose certificates are shared with other servers, with their accounts.
     shared: HashMap<OrderId, Option<AccountName>>,
+    /// How servers staple the certificates of a directive.
+    rules: HashMap<OrderId, Vec<StapleRule>>,
     /// The plan of the configuration in force.
     active: AcmePlan,
     log: Option<Arc<ControlLog>>,
@@ -86,6 +91,12 @@ struct IssuedSlot {
 }
 
 impl IssuedCertificates {
+    /// No certificates yet; those that come are stapled by `stapling`.
+    pub(crate) fn new(stapling: IssuedStapling) -> Self {
+        let desk = AcmeDesk { stapling, ..AcmeDesk::default() };
+        Self { desk: Arc::new(desk), service: Arc::default() }
+    }
+
     /// The challenges of `http-01`.
     pub(crate) fn http_challenges(&self) -> &HttpChallenges {
         &self.desk.http
@@ -143,6 +154,7 @@ impl IssuedCertificates {
             |known: &&IssuedSlot| known.slot.certificate().is_some() && !known.is_borrowed;
         let certified = state.slots.values().filter(has_one).flat_map(|known| &known.names);
         self.desk.certified.replace(certified.map(String::as_str));
+        state.staple_all(&self.desk.stapling);
         drop(state);
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
         let wants_some = !plan.orders.is_empty() || !plan.demands.is_empty();
@@ -235,6 +247,25 @@ impl AcmeState {
     fn add_demanded(&mut self, demand: &OrderId, order: &AcmeOrder, slot: &CertSlot) {
         let certificates = self.demands.entry(demand.clone()).or_default();
         order.names.iter().for_each(|name| certificates.add(name, slot.clone()));
+    }
+
+    /// Puts a certificate into the slot of its order, where servers that staple find its form.
+    fn fill(&self, stapling: &IssuedStapling, id: &OrderId, made: LoadedCertificate) {
+        let Some(known) = self.slots.get(id) else { return };
+        let words = known.demand.as_ref().unwrap_or(id);
+        let rules = self.rules.get(words).map(Vec::as_slice).unwrap_or_default();
+        let stapled = stapling.join(id, words, rules, &made);
+        known.slot.set(made, stapled);
+    }
+
+    /// Staples the certificates in use as the configuration in force says.
+    fn staple_all(&self, stapling: &IssuedStapling) {
+        stapling.retain(|id| self.slots.contains_key(id));
+        for (id, known) in &self.slots {
+            if let Some(certificate) = known.slot.certificate() {
+                self.fill(stapling, id, certificate);
+            }
+        }
     }
 }
 
@@ -351,7 +382,7 @@ impl AcmeHost for AcmeDesk {
             let is_in_use = |now: LoadedCertificate| now.leaf() == made.leaf();
             self.certified.add(known.names.iter().map(String::as_str));
             if !known.slot.certificate().is_some_and(is_in_use) {
-                known.slot.set(made);
+                state.fill(&self.stapling, order, made);
                 state.issued += 1;
             }
         }
@@ -373,6 +404,7 @@ impl AcmeHost for AcmeDesk {
     fn forgotten(&self, demand: &OrderId, order: &AcmeOrder) {
         let mut state = self.state();
         state.slots.remove(&order.id);
+        self.stapling.retain(|id| *id != order.id);
         self.fleet.want_no_more(&order.id);
         if let Some(certificates) = state.demands.get(demand) {
             order.names.iter().for_each(|name| certificates.remove(name));

@@ -3,23 +3,29 @@
 //! it, and nothing waits for it.
 //!
 //! ```text
-//!   attach (draft) ──settle (in force)──▶ active ──due──▶ asked ──▶ staple
+//!   attach (draft) ──settle (in force)──▶ active ─┬─due──▶ asked ──▶ staple
+//!   certificate of an order ──install─────▶ issued ─┘
 //! ```
 //! Easiest to break: a draft may be dropped, so certificates attached to it must not be queried.
 
+mod issued;
+mod responder;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bolide_acme::OrderId;
 use bolide_conf::model::{LogLevel, TlsConf};
 use bolide_tls::{LoadedCertificate, OcspQuestion, Staple};
 
 use crate::account::{WorkerAccount, spawn_as};
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
+pub(crate) use issued::{IssuedStapling, StapleRule};
+use responder::Responder;
 
 /// Seconds before the end of a response that the next one is requested, as in nginx; and the least
 /// and the most between two requests.
@@ -29,10 +35,6 @@ const LATEST: u64 = 3600;
 const RETRY: u64 = 10;
 /// How long a draft waits for addresses of responders, of all its servers.
 const NAMES_MAX: Duration = Duration::from_secs(3);
-/// How long a responder may take for each step.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// LIMIT: bytes of a response.
-const ANSWER_MAX: usize = 64 << 10;
 
 /// The certificates to staple, and the thread that queries for them.
 #[derive(Debug, Default)]
@@ -48,6 +50,10 @@ struct Shared {
 struct State {
     /// Of the configuration in force.
     active: Vec<Arc<Entry>>,
+    /// Of certificates in use that were ordered.
+    issued: BTreeMap<OrderId, Vec<Arc<Entry>>>,
+    /// Directives whose certificates cannot be stapled, each logged once.
+    noticed: BTreeSet<OrderId>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
 }
@@ -56,13 +62,15 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct StaplingDraft {
     entries: Vec<Arc<Entry>>,
+    /// Whether ordered certificates are stapled.
+    has_rules: bool,
     /// How long names of responders may still be resolved.
     left: Duration,
 }
 
 impl Default for StaplingDraft {
     fn default() -> Self {
-        Self { entries: Vec::new(), left: NAMES_MAX }
+        Self { entries: Vec::new(), has_rules: false, left: NAMES_MAX }
     }
 }
 
@@ -90,7 +98,7 @@ impl StaplingDraft {
 struct Entry {
     question: OcspQuestion,
     responder: Responder,
-    /// The file of the certificate, for the log.
+    /// The file of the certificate, or its order, for the log.
     name: String,
     staple: Staple,
     known: Mutex<Known>,
@@ -105,46 +113,6 @@ struct Known {
     /// When to query again.
     due: u64,
     failures: u32,
-}
-
-/// The responder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Responder {
-    host: String,
-    port: u16,
-    /// With a slash at its end.
-    path: String,
-}
-
-impl Responder {
-    /// # Errors
-    ///
-    /// nginx's message, and the text that it is about.
-    fn parse(url: &str) -> Result<Self, (&'static str, String)> {
-        let wrong_prefix = || ("invalid URL prefix", url.to_owned());
-        let is_http = url.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("http://"));
-        let rest = url.get(7..).filter(|rest| is_http && !rest.is_empty());
-        let rest = rest.ok_or_else(wrong_prefix)?;
-        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => {
-                let port = port.parse().ok().filter(|port| *port > 0);
-                (host, port.ok_or(("invalid port", rest.to_owned()))?)
-            }
-            _ => (authority, 80),
-        };
-        if host.is_empty() {
-            return Err(("no host", rest.to_owned()));
-        }
-        let slash = if path.ends_with('/') { "" } else { "/" };
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port, path: format!("{path}{slash}") })
-    }
-
-    fn addresses(&self) -> Vec<SocketAddr> {
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
-        found.map(Iterator::collect).unwrap_or_default()
-    }
 }
 
 impl Stapling {
@@ -162,27 +130,21 @@ impl Stapling {
         &self,
         draft: &mut StaplingDraft,
         conf: &TlsConf,
-        certificates: Vec<LoadedCertificate>,
+        certificates: Vec<(String, LoadedCertificate)>,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<LoadedCertificate>, String> {
+        let certificates = certificates.into_iter();
         if !conf.stapling {
-            return Ok(certificates);
+            return Ok(certificates.map(|(_, certificate)| certificate).collect());
         }
         if let Some(path) = &conf.stapling_file {
             let answer = read_answer(path)?;
-            let all = certificates.iter().map(|certificate| certificate.stapled(answer.clone()));
+            let all = certificates.map(|(_, certificate)| certificate.stapled(answer.clone()));
             return Ok(all.collect());
         }
-        let trusted = match &conf.trusted_certificate {
-            Some(path) => bolide_tls::certificates_in(&std::fs::read(path).map_err(|error| {
-                let why = openssl_words(path, &error);
-                format!("cannot load certificate \"{}\": {why}", path.display())
-            })?),
-            None => Vec::new(),
-        };
+        let trusted = trusted(conf)?;
         let mut all = Vec::new();
-        for (pair, certificate) in conf.certificates.iter().zip(certificates) {
-            let name = pair.chain.to_string();
+        for (name, certificate) in certificates {
             match self.entry(draft, (conf, name), &certificate, &trusted) {
                 Ok(staple) => all.push(certificate.at_staple(&staple)),
                 Err(why) => {
@@ -254,7 +216,7 @@ impl Stapling {
         let log = Arc::new(log);
         state.log = Some(log.clone());
         self.0.bell.notify_all();
-        if !state.active.is_empty() && !state.runs {
+        if (!state.active.is_empty() || draft.has_rules) && !state.runs {
             let (shared, refusing, log_of_thread) = (self.0.clone(), self.0.clone(), log.clone());
             let refused = move |why: &str| {
                 log_of_thread.write(LogLevel::Emerg, why);
@@ -282,7 +244,7 @@ impl Shared {
         let mut state = self.lock();
         loop {
             let now = bolide_io::process::now().unix_seconds();
-            let due = state.active.iter().map(|entry| entry.known().due).min();
+            let due = state.entries().map(|entry| entry.known().due).min();
             let wait =
                 due.map_or(Duration::MAX, |due| Duration::from_secs(due.saturating_sub(now)));
             if !wait.is_zero() {
@@ -292,15 +254,39 @@ impl Shared {
                 state = woken.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            let next = state.active.iter().min_by_key(|entry| entry.known().due).cloned();
+            let next = state.entries().min_by_key(|entry| entry.known().due).cloned();
             let log = state.log.clone();
             drop(state);
-            if let (Some(entry), Some(log)) = (next, log) {
-                entry.renew(&log);
-            }
+            let renewed = next.zip(log).map(|(entry, log)| (entry.renew(&log), entry));
             state = self.lock();
+            if let Some((Renewed::Silent(pause), entry)) = renewed {
+                state.postpone(&entry.responder, pause);
+            }
         }
     }
+}
+
+impl State {
+    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.active.iter().chain(self.issued.values().flatten())
+    }
+
+    /// A responder did not respond: many ordered certificates of it must not delay others.
+    fn postpone(&self, responder: &Responder, until: u64) {
+        let issued = self.issued.values().flatten();
+        for entry in issued.filter(|entry| entry.responder == *responder) {
+            let mut known = entry.known();
+            known.due = known.due.max(until);
+        }
+    }
+}
+
+/// What a query came to.
+enum Renewed {
+    /// The responder responded.
+    Answered,
+    /// It did not; the query is repeated then, in seconds since 1970.
+    Silent(u64),
 }
 
 impl Entry {
@@ -309,9 +295,11 @@ impl Entry {
     }
 
     /// Queries, and stores the response; an old one stays until it expires.
-    fn renew(&self, log: &ControlLog) {
+    fn renew(&self, log: &ControlLog) -> Renewed {
         let now = bolide_io::process::now().unix_seconds();
-        let asked = self.ask().and_then(|answer| match self.question.judge(&answer, now) {
+        let answer = self.responder.ask(&self.question.request());
+        let is_silent = answer.is_err();
+        let asked = answer.and_then(|answer| match self.question.judge(&answer, now) {
             Ok(until) => Ok((answer, until)),
             Err(fault) => Err(fault.to_string()),
         });
@@ -331,41 +319,7 @@ impl Entry {
                 log.write(LogLevel::Error, &format!("{why} {self}"));
             }
         }
-    }
-
-    /// One request and its response.
-    fn ask(&self) -> Result<Vec<u8>, String> {
-        let addresses = self.responder.addresses();
-        let address = addresses
-            .first()
-            .ok_or_else(|| format!("{} could not be resolved", self.responder.host))?;
-        let failed = |call: &str, error: &std::io::Error| {
-            format!("{call}() failed ({})", bolide_base::errno::describe(error))
-        };
-        let mut socket = TcpStream::connect_timeout(address, PATIENCE)
-            .map_err(|error| failed("connect", &error))?;
-        let limits = socket
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| socket.set_write_timeout(Some(PATIENCE)));
-        limits.map_err(|error| failed("setsockopt", &error))?;
-        let Responder { host, path, .. } = &self.responder;
-        let question = escaped(&base64(&self.question.request()));
-        let request = format!("GET {path}{question} HTTP/1.0\r\nHost: {host}\r\n\r\n");
-        socket.write_all(request.as_bytes()).map_err(|error| failed("send", &error))?;
-        let mut answer = Vec::new();
-        let end = bolide_io::process::now().mono.after(PATIENCE);
-        let mut part = [0; 4096];
-        while answer.len() < ANSWER_MAX {
-            // A responder that sends single bytes would delay all other certificates.
-            if bolide_io::process::now().mono >= end {
-                return Err("OCSP responder timed out".to_owned());
-            }
-            match socket.read(&mut part).map_err(|error| failed("recv", &error))? {
-                0 => break,
-                len => answer.extend_from_slice(&part[..len]),
-            }
-        }
-        body_of(answer)
+        if is_silent { Renewed::Silent(known.due) } else { Renewed::Answered }
     }
 }
 
@@ -381,52 +335,14 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The body of an HTTP response, if it is an OCSP response.
-fn body_of(mut answer: Vec<u8>) -> Result<Vec<u8>, String> {
-    if answer.is_empty() {
-        return Err("OCSP responder prematurely closed connection".to_owned());
-    }
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    let end = end.filter(|_| answer.starts_with(b"HTTP/"));
-    let Some(end) = end else { return Err("OCSP responder sent invalid response".to_owned()) };
-    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
-    let field = |name: &str| {
-        let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        let mut fields = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
-        fields.next().map(|(_, value)| value.trim().to_owned())
-    };
-    let kind = field("Content-Type").unwrap_or_default();
-    if !kind.eq_ignore_ascii_case("application/ocsp-response") {
-        return Err(format!("OCSP responder sent invalid \"Content-Type\" header: \"{kind}\""));
-    }
-    answer.drain(..end + 4);
-    if let Some(len) = field("Content-Length").and_then(|text| text.parse::<usize>().ok()) {
-        if answer.len() < len {
-            return Err("OCSP responder prematurely closed connection".to_owned());
-        }
-        answer.truncate(len);
-    }
-    Ok(answer)
-}
-
-/// RFC 4648 §4.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let letter = LETTERS[(group >> (18 - 6 * place)) as usize & 63];
-            out.push(if place > chunk.len() { '=' } else { char::from(letter) });
-        }
-    }
-    out
-}
-
-/// RFC 6960 §A.1: the request is escaped in the path.
-fn escaped(text: &str) -> String {
-    text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
+/// The certificates of `ssl_trusted_certificate`.
+fn trusted(conf: &TlsConf) -> Result<Vec<Vec<u8>>, String> {
+    let Some(path) = &conf.trusted_certificate else { return Ok(Vec::new()) };
+    let content = std::fs::read(path).map_err(|error| {
+        let why = openssl_words(path, &error);
+        format!("cannot load certificate \"{}\": {why}", path.display())
+    })?;
+    Ok(bolide_tls::certificates_in(&content))
 }
 
 /// The response in `ssl_stapling_file`.
@@ -445,44 +361,4 @@ fn read_answer(path: &std::path::Path) -> Result<Vec<u8>, String> {
         return Err(format!("{failed} (SSL: {why})"));
     }
     Ok(answer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Responder, base64, body_of, escaped};
-
-    #[test]
-    fn questions_are_written_as_rfc_4648_and_rfc_6960_say() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xef, 0xff]), "++//");
-        assert_eq!(escaped("+/="), "%2B%2F%3D");
-    }
-
-    #[test]
-    fn responders_are_asked_over_http_only() {
-        let good = |url: &str| Responder::parse(url).map(|it| (it.host, it.port, it.path));
-        assert_eq!(good("http://a.test"), Ok(("a.test".into(), 80, "/".into())));
-        assert_eq!(good("HTTP://a.test:81/x"), Ok(("a.test".into(), 81, "/x/".into())));
-        assert_eq!(good("http://[::1]/x/"), Ok(("::1".into(), 80, "/x/".into())));
-        for url in ["https://a.test/", "a.test", "http://", ""] {
-            assert_eq!(good(url), Err(("invalid URL prefix", url.to_owned())));
-        }
-        assert_eq!(good("http://a:x/"), Err(("invalid port", "a:x/".to_owned())));
-        assert_eq!(good("http://:80/"), Err(("no host", ":80/".to_owned())));
-    }
-
-    #[test]
-    fn an_answer_says_what_it_is() {
-        let ask = |text: &str| body_of(text.as_bytes().to_vec());
-        let kind = "Content-Type: application/ocsp-response";
-        assert_eq!(ask(&format!("HTTP/1.0 200 OK\r\n{kind}\r\n\r\nxyz")), Ok(b"xyz".to_vec()));
-        let cut = format!("HTTP/1.0 200 OK\r\n{kind}\r\nContent-Length: 2\r\n\r\nxyz");
-        assert_eq!(ask(&cut), Ok(b"xy".to_vec()));
-        let short = format!("HTTP/1.0 200 OK\r\n{kind}\r\nContent-Length: 9\r\n\r\nxyz");
-        for text in ["", "junk", "junk\r\n\r\n", &*short, "HTTP/1.0 404 No\r\n\r\n"] {
-            assert!(ask(text).is_err(), "{text}");
-        }
-    }
 }

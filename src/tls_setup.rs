@@ -13,11 +13,12 @@ mod sessions;
 use std::sync::Arc;
 
 use bolide_conf::model::{
-    Config, Http, IssuerChallenge, Listen, ListenTransport, ServerConf, ServerName, TlsConf,
+    Config, Http, IssuerChallenge, Listen, ListenTransport, Pem, ServerConf, ServerName, TlsConf,
 };
 use bolide_engine::Site;
 use bolide_tls::{
     Acceptor, AcceptorOptions, CHALLENGE_PROTOCOL, CertSet, CipherOrder, EarlyData, ServerCerts,
+    StapleKey,
 };
 
 pub(crate) use certificates::openssl_words;
@@ -57,7 +58,8 @@ impl TlsState {
     pub(crate) fn new() -> Result<Self, String> {
         bolide_tls::warm_up()?;
         let (kept, stapling) = (KeptSessions::default(), Stapling::default());
-        Ok(Self { kept, stapling, issued: IssuedCertificates::default() })
+        let issued = IssuedCertificates::new(stapling.issued());
+        Ok(Self { kept, stapling, issued })
     }
 
     /// Begins a draft.
@@ -69,6 +71,29 @@ impl TlsState {
     /// The ticket keys of a cluster.
     pub(crate) fn ticket_rings(&self) -> &TicketRings {
         &self.kept.rings
+    }
+}
+
+impl CertificateDraft<'_> {
+    /// Has the certificates of a server that are ordered stapled, if it wants that; returns what
+    /// names their staples.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words: a file is unreadable.
+    fn staple_issued(
+        &mut self,
+        conf: &TlsConf,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<StapleKey>, String> {
+        let rule = self.state.stapling.rule(&mut self.stapling, conf, warnings)?;
+        let Some(rule) = rule else { return Ok(None) };
+        for pair in conf.certificates.iter() {
+            if let Pem::Issued(id) = pair.chain {
+                self.issued.staple(id, &rule);
+            }
+        }
+        Ok(Some(rule.key()))
     }
 }
 
@@ -219,8 +244,8 @@ fn sets(
             continue;
         }
         let set = if conf.computes_certificates() {
-            let computed =
-                computed::Computed::new(site, (at, id.0), conf, (reader, &draft.issued))?;
+            let by = (&mut *reader, &mut *draft);
+            let computed = computed::Computed::new(site, (at, id.0), conf, by, warnings)?;
             let set = certs.add(Vec::new());
             // Their text identifies them.
             let chains = conf.certificates.iter().map(|pair| &pair.chain);
@@ -228,12 +253,13 @@ fn sets(
             certs.load(set, &words, move |name| computed.load(name));
             set
         } else if conf.is_issued() {
-            let issued = issued::Issued::new(conf, &draft.issued, reader)?;
+            let issued = issued::Issued::new(conf, draft, reader, warnings)?;
             let set = certs.add(Vec::new());
             certs.load(set, &issued.words(), move |name| issued.load(name));
             set
         } else {
-            let own = reader.read(conf)?;
+            let names = conf.certificates.iter().map(|pair| pair.chain.to_string());
+            let own = names.zip(reader.read(conf)?).collect();
             certs.add(draft.state.stapling.attach(&mut draft.stapling, conf, own, warnings)?)
         };
         if let Some(auth) = client_auth::client_auth(conf)? {

@@ -15,6 +15,7 @@ mod access;
 mod acme;
 mod acme_files;
 mod acme_hook;
+mod acme_statuses;
 mod adopt;
 mod apache_handler;
 mod audiences;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bolide_acme::{AcmeInbox, OrderId};
-use bolide_tls::{CertComplaint, CertSlot, LoadedCertificate};
+use bolide_tls::{CertComplaint, CertSlot, LoadedCertificate, StapleKey};
 
 /// LIMIT: how often the missing certificates of one directive are an error in the log, in seconds;
 /// in between they are `info`, because clients can invent names.
@@ -32,9 +32,9 @@ impl DemandedCertificates {
         self.0.slots.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    fn find(&self, name: &str) -> Option<LoadedCertificate> {
+    fn find(&self, name: &str, staples: Option<StapleKey>) -> Option<LoadedCertificate> {
         let all = self.0.slots.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(name).and_then(CertSlot::certificate)
+        all.get(name).and_then(|slot| content(slot, staples))
     }
 
     fn is_allowed(&self, name: &str) -> bool {
@@ -77,13 +77,18 @@ impl IssuedPlace {
         }
     }
 
-    /// The certificate for the server name `name`. A missing one is requested.
-    pub(crate) fn certificate(&self, name: Option<&str>) -> Option<LoadedCertificate> {
+    /// The certificate for the server name `name`, in its form for servers that staple by
+    /// `staples`. A missing one is requested.
+    pub(crate) fn certificate(
+        &self,
+        name: Option<&str>,
+        staples: Option<StapleKey>,
+    ) -> Option<LoadedCertificate> {
         match self {
-            Self::Slot(slot, _) => slot.certificate(),
+            Self::Slot(slot, _) => content(slot, staples),
             Self::ByName(names) => {
                 let lower = in_lower_case(name?);
-                let found = names.certificates.find(&lower);
+                let found = names.certificates.find(&lower, staples);
                 if found.is_none() {
                     names.inbox.wish(&names.id, &lower);
                 }
@@ -120,6 +125,10 @@ impl IssuedPlace {
     }
 }
 
+fn content(slot: &CertSlot, staples: Option<StapleKey>) -> Option<LoadedCertificate> {
+    staples.map_or_else(|| slot.certificate(), |key| slot.stapled(key))
+}
+
 /// A server name as certificates have it.
 fn in_lower_case(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
@@ -139,7 +148,7 @@ mod tests {
         let place = place();
         let errors = (0..300).filter(|n| {
             let name = format!("n{n}.test");
-            assert!(place.certificate(Some(&name)).is_none());
+            assert!(place.certificate(Some(&name), None).is_none());
             !place.complaint(Some(&name)).is_repeated
         });
         assert_eq!(errors.count(), 1);

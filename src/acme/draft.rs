@@ -9,6 +9,8 @@ use bolide_tls::{CertSlot, LoadedCertificate};
 
 use super::demanded::{DemandedCertificates, IssuedPlace, NamesOnDemand};
 use super::plan::{self, PlannedPlace};
+use crate::stapling::StapleRule;
+
 use super::{AcmeState, IssuedCertificates, IssuedSlot, by_name};
 
 /// The orders of a draft, and where its handshakes find their certificates.
@@ -21,6 +23,7 @@ pub(crate) struct IssuedDraft {
     /// What slots without a certificate start with.
     loaded: Vec<(OrderId, FirstCertificate)>,
     demands: HashMap<OrderId, DemandedCertificates>,
+    rules: HashMap<OrderId, Vec<StapleRule>>,
     inbox: AcmeInbox,
 }
 
@@ -100,6 +103,18 @@ impl IssuedDraft {
         }
     }
 
+    /// Has a server's certificate stapled.
+    pub(crate) fn staple(&mut self, id: IssuedId, rule: &StapleRule) {
+        let Some(PlannedPlace::Order(id) | PlannedPlace::Demand(id)) = self.places.get(id.index())
+        else {
+            return;
+        };
+        let rules = self.rules.entry(id.clone()).or_default();
+        if !rules.contains(rule) {
+            rules.push(rule.clone());
+        }
+    }
+
     /// The certificates that can be borrowed, by name.
     fn by_name(&self, state: &AcmeState) -> HashMap<String, LoadedCertificate> {
         let mut all = by_name(&state.slots);
@@ -113,7 +128,8 @@ impl IssuedDraft {
 
     /// Makes the slots of the draft those in force.
     pub(super) fn commit(self, state: &mut AcmeState) {
-        let Self { plan, slots, loaded, demands, .. } = self;
+        let Self { plan, slots, loaded, demands, rules, .. } = self;
+        state.rules = rules;
         state.demands.extend(demands);
         for (id, own) in slots {
             // The order may have been carried out meanwhile.
@@ -125,7 +141,8 @@ impl IssuedDraft {
             if known.slot.certificate().is_none() {
                 known.end = certificate.end().map(|(end, _)| end).filter(|_| !is_borrowed);
                 known.is_borrowed = is_borrowed;
-                known.slot.set(certificate);
+                // It is stapled with the start of its orders.
+                known.slot.set(certificate, Vec::new());
             }
         }
         for known in state.slots.values() {

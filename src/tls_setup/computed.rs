@@ -10,11 +10,12 @@ use std::sync::{Arc, Weak};
 use bolide_base::Now;
 use bolide_conf::model::{IssuedId, Pem, TlsConf};
 use bolide_engine::{Site, handshake};
-use bolide_tls::{CertChain, CertComplaint, CertError, LoadedCertificate};
+use bolide_tls::{CertChain, CertComplaint, CertError, LoadedCertificate, StapleKey};
 
 use super::certificates::{self, CertificatePart, CertificateReader};
-use crate::acme::{IssuedDraft, IssuedPlace};
+use crate::acme::IssuedPlace;
 
+use super::CertificateDraft;
 use super::kept_objects::{CertObject, KeptObjects, KnownObject, ReadFile};
 
 /// LIMIT: bytes of a certificate or key that is read while a client waits.
@@ -31,6 +32,8 @@ pub(super) struct Computed {
     files: Files,
     /// The slots of issued certificates.
     issued: Vec<(IssuedId, IssuedPlace)>,
+    /// Names their staples, if there are any.
+    staples: Option<StapleKey>,
 }
 
 /// Certificates and keys that are read during a handshake.
@@ -148,7 +151,8 @@ impl Computed {
         site: &Arc<Site>,
         place: (usize, u32),
         conf: &Arc<TlsConf>,
-        (reader, issued): (&mut CertificateReader, &IssuedDraft),
+        (reader, draft): (&mut CertificateReader, &mut CertificateDraft<'_>),
+        warnings: &mut Vec<String>,
     ) -> Result<Self, String> {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
         let kept = conf.certificate_cache.map(|rules| reader.cache(rules));
@@ -157,8 +161,12 @@ impl Computed {
             Pem::Issued(id) => Some(id),
             _ => None,
         });
-        let issued = ids.map(|id| (id, issued.place(id))).collect();
-        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files, issued })
+        let issued: Vec<_> = ids.map(|id| (id, draft.issued.place(id))).collect();
+        let staples = match issued.is_empty() {
+            true => None,
+            false => draft.staple_issued(conf, warnings)?,
+        };
+        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files, issued, staples })
     }
 
     /// The certificates for a client with the server name `name`.
@@ -174,7 +182,7 @@ impl Computed {
                 let slot = self.issued.iter().find(|(known, _)| *known == id);
                 let none = || CertComplaint::from("no certificate of an issuer".to_owned());
                 let (_, place) = slot.ok_or_else(none)?;
-                return place.certificate(name).ok_or_else(|| place.complaint(name));
+                return place.certificate(name, self.staples).ok_or_else(|| place.complaint(name));
             }
             let chain = self.settle(&pair.chain, name, now, Pem::of);
             let key = self.settle(&pair.key, name, now, Pem::of_key);

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use bolide_conf::model::{Pem, TlsConf};
-use bolide_tls::{CertComplaint, LoadedCertificate};
+use bolide_tls::{CertComplaint, LoadedCertificate, StapleKey};
 
+use super::CertificateDraft;
 use super::certificates::{self, CertificateReader};
-use crate::acme::{IssuedDraft, IssuedPlace};
+use crate::acme::IssuedPlace;
 
 /// The certificates of one server, at least one of them from an issuer.
-pub(super) struct Issued(Vec<IssuedPart>);
+pub(super) struct Issued {
+    parts: Vec<IssuedPart>,
+    /// Names the staples of those from issuers, if there are any.
+    staples: Option<StapleKey>,
+}
 
 enum IssuedPart {
     /// Read with the configuration.
@@ -24,17 +29,23 @@ impl Issued {
     /// In nginx's words: a file beside them is unreadable or does not match.
     pub(super) fn new(
         conf: &Arc<TlsConf>,
-        issued: &IssuedDraft,
+        draft: &mut CertificateDraft<'_>,
         reader: &mut CertificateReader,
+        warnings: &mut Vec<String>,
     ) -> Result<Self, String> {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
-        let part = |pair: &bolide_conf::model::CertificateConf| {
-            Ok(match pair.chain {
-                Pem::Issued(id) => IssuedPart::Issued(issued.place(id)),
-                _ => IssuedPart::Fixed(reader.certificate(pair, &passwords)?),
-            })
-        };
-        conf.certificates.iter().map(part).collect::<Result<_, String>>().map(Self)
+        let staples = draft.staple_issued(conf, warnings)?;
+        let mut parts = Vec::new();
+        for pair in conf.certificates.iter() {
+            if let Pem::Issued(id) = pair.chain {
+                parts.push(IssuedPart::Issued(draft.issued.place(id)));
+                continue;
+            }
+            let own = vec![(pair.chain.to_string(), reader.certificate(pair, &passwords)?)];
+            let own = draft.state.stapling.attach(&mut draft.stapling, conf, own, warnings)?;
+            parts.extend(own.into_iter().map(IssuedPart::Fixed));
+        }
+        Ok(Self { parts, staples })
     }
 
     /// Its identity in sessions: a renewal does not change it.
@@ -45,7 +56,7 @@ impl Issued {
             }
             IssuedPart::Issued(place) => format!("issued {}", place.words()),
         };
-        self.0.iter().map(word).collect::<Vec<_>>().join("\n")
+        self.parts.iter().map(word).collect::<Vec<_>>().join("\n")
     }
 
     /// The certificates for a client with the server name `client`.
@@ -59,9 +70,9 @@ impl Issued {
     ) -> Result<Vec<LoadedCertificate>, CertComplaint> {
         let now = |part: &IssuedPart| match part {
             IssuedPart::Fixed(certificate) => Some(certificate.clone()),
-            IssuedPart::Issued(place) => place.certificate(client),
+            IssuedPart::Issued(place) => place.certificate(client, self.staples),
         };
-        let all: Vec<_> = self.0.iter().filter_map(now).collect();
+        let all: Vec<_> = self.parts.iter().filter_map(now).collect();
         if !all.is_empty() {
             return Ok(all);
         }
@@ -69,6 +80,7 @@ impl Issued {
             IssuedPart::Issued(place) => Some(place.complaint(client)),
             IssuedPart::Fixed(_) => None,
         };
-        Err(self.0.iter().find_map(complaint).unwrap_or_else(|| "no certificate".to_owned().into()))
+        let complaint = self.parts.iter().find_map(complaint);
+        Err(complaint.unwrap_or_else(|| "no certificate".to_owned().into()))
     }
 }

@@ -29,6 +29,8 @@ pub struct PebbleOptions {
     /// Profiles and the lifetimes of their certificates in seconds. An order without a profile gets
     /// any.
     pub profiles: Vec<(String, u64)>,
+    /// The OCSP responder that its certificates name.
+    pub responder: Option<String>,
 }
 
 impl PebbleOptions {
@@ -44,6 +46,7 @@ impl PebbleOptions {
             blocked: Vec::new(),
             alternate_roots: 0,
             profiles: vec![("default".into(), 7_776_000)],
+            responder: None,
         }
     }
 
@@ -61,14 +64,17 @@ impl PebbleOptions {
              \"certificate\":\"{dir}/leaf.pem\",\"privateKey\":\"{dir}/leaf.key\",\
              \"httpPort\":{},\"tlsPort\":{},\"externalAccountBindingRequired\":{},\
              \"externalAccountMACKeys\":{{{}}},\"domainBlocklist\":[{blocked}],\
-             \"retryAfter\":{{\"authz\":1,\"order\":1}},\"keyAlgorithm\":\"ecdsa\",\
-             \"profiles\":{{{profiles}}}}}}}",
+             \"retryAfter\":{{\"authz\":1,\"order\":1}},\"keyAlgorithm\":\"{}\",\
+             \"ocspResponderURL\":\"{}\",\"profiles\":{{{profiles}}}}}}}",
             ports.port(0),
             ports.port(1),
             self.http_port,
             self.tls_port,
             self.external_account.is_some(),
             keys.collect::<Vec<_>>().join(","),
+            // It tells its key only if that is RSA.
+            if self.responder.is_some() { "rsa" } else { "ecdsa" },
+            self.responder.as_deref().unwrap_or_default(),
             dir = dir.display(),
         )
     }
@@ -122,6 +128,15 @@ impl Pebble {
     #[must_use]
     pub fn root(&self, n: u32) -> String {
         self.ask(1, &format!("/roots/{n}")).expect("a root of Pebble")
+    }
+
+    /// The certificate that issues others, and its key, in PEM form.
+    ///
+    /// # Panics It does not respond.
+    #[must_use]
+    pub fn authority(&self) -> (String, String) {
+        let part = |path: &str| self.ask(1, path).expect("an authority of Pebble");
+        (part("/intermediates/0"), part("/intermediate-keys/0"))
     }
 
     /// The text of its log.

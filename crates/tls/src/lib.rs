@@ -55,6 +55,6 @@ pub use sealed_records::{RecordRoom, SealedRecords};
 pub use selfsigned::self_signed;
 pub use session::{TlsError, TlsReceived, TlsSession, opens_handshake};
 pub use sessions::Sessions;
-pub use slot::CertSlot;
+pub use slot::{CertSlot, StapleKey};
 pub use tickets::{CommonTicketKey, CommonTickets, Tickets};
 pub use warm::{random_seed, secret_of, warm_up};
