@@ -222,12 +222,14 @@ impl IssuedCertificates {
         let is_valid = |order: &&AcmeOrderReport| order.expires.is_some_and(|end| end > seconds);
         let valid = orders.iter().filter(is_valid).count() as u64;
         let failing = orders.iter().filter(|order| order.last_error.is_some()).count() as u64;
+        let revoked = orders.iter().filter(|order| order.revoked.is_some()).count() as u64;
         AcmeFigures {
             issued,
             failed_attempts: orders.iter().map(|order| u64::from(order.failures)).sum(),
             valid,
             missing: all - valid,
             failing,
+            revoked,
             next_attempt: orders.iter().map(|order| order.next_attempt).min().unwrap_or(0),
         }
     }
@@ -413,6 +415,7 @@ impl AcmeHost for AcmeDesk {
 
     fn log(&self, level: AcmeLogLevel, text: &str) {
         let level = match level {
+            AcmeLogLevel::Alert => LogLevel::Alert,
             AcmeLogLevel::Error => LogLevel::Error,
             AcmeLogLevel::Warn => LogLevel::Warn,
             AcmeLogLevel::Notice => LogLevel::Notice,

@@ -166,7 +166,8 @@ impl Stapling {
         let question = OcspQuestion::new(certificate, trusted, conf.stapling_verify);
         let question = question
             .ok_or_else(|| format!("issuer certificate not found for certificate \"{name}\""))?;
-        let url = conf.stapling_responder.clone().or_else(|| bolide_tls::responder(certificate));
+        let url =
+            conf.stapling_responder.clone().or_else(|| bolide_tls::responder(certificate.leaf()));
         let url =
             url.ok_or_else(|| format!("no OCSP responder URL in the certificate \"{name}\""))?;
         let in_responder = |why: &str, text: &str| {

@@ -139,3 +139,109 @@ fn a_certificate_without_a_responder_is_noticed_once() {
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("[notice]") && lines[0].contains("names no OCSP responder"), "{log}");
 }
+
+/// The public key of the certificate for `name`.
+fn public_key(server: &TestServer, name: &str) -> String {
+    let script = format!(
+        "openssl s_client -connect {} -servername {name} </dev/null 2>/dev/null \
+         | openssl x509 -noout -pubkey 2>/dev/null || true",
+        server.https()
+    );
+    run("sh", ["-c", &script]).text()
+}
+
+/// The lines of the error log about revocations.
+fn alerts(server: &TestServer) -> Vec<String> {
+    let log = server.error_log();
+    let lines = log.lines().filter(|line| line.contains("[alert]") && line.contains("revoked"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_revoked_certificate_is_replaced_within_seconds() {
+    let (home, pebble, responder) = scene(|_| {});
+    let text = conf(&issuer(&pebble, ""), "a.test", "ssl_stapling on;");
+    let mut server = TestServer::start(home, &text);
+    let root = root(&server, &pebble);
+    wait_served(&server, "a.test", &root);
+    let (first, key) = (number(&server, "a.test"), public_key(&server, "a.test"));
+    responder.revoke(&first, "keyCompromise");
+    // It is asked about at the start, as for the first time.
+    server.restart("TERM");
+    wait_until("another certificate", || {
+        let now = number(&server, "a.test");
+        !now.is_empty() && now != first
+    });
+    assert_ne!(public_key(&server, "a.test"), key);
+    let good = Some((number(&server, "a.test"), "good".to_owned()));
+    wait_until("its response", || stapled(&server, "a.test") == good);
+    let alerts = alerts(&server);
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    let why = format!("serial number {}, keyCompromise", first.to_lowercase());
+    assert!(alerts[0].contains(&why), "{alerts:?}");
+    let status = status(&server);
+    assert!(status.contains("certificate a.test of ca") && !status.contains("revoked"), "{status}");
+}
+
+/// What `bolide status` says.
+fn status(server: &TestServer) -> String {
+    let conf = server.home().dir().join("nginx.conf");
+    server.home().run(&["status", "-c", conf.to_str().unwrap()]).succeeded().text()
+}
+
+/// An authority of the test, and a certificate of it that must be stapled.
+const OWN: &str = "cd \"$1\"
+    new='-nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1'
+    openssl req -x509 $new -days 90 -subj /CN=own -keyout own.key -out own.pem
+    openssl req $new -subj /CN=a.test -keyout leaf.key -out leaf.csr
+    printf 'subjectAltName=DNS:a.test\\n%b' \"$2\" >ext
+    openssl x509 -req -days 90 -in leaf.csr -CA own.pem -CAkey own.key -set_serial 0x2A01 \\
+        -extfile ext -out leaf.pem
+    cat leaf.key leaf.pem own.pem >\"$(ls state/ca*.pem)\"";
+
+/// Puts such a certificate with these extensions in the place of the one that was ordered.
+fn replace(server: &TestServer, statuses: &RevocationServer, extensions: &str) {
+    let dir = server.home().dir().to_str().unwrap();
+    let _quiet = run("sh", ["-ec", OWN, "sh", dir, extensions]).succeeded();
+    let read = |name: &str| server.home().read(name);
+    statuses.sign_as(&(read("own.pem"), read("own.key")));
+}
+
+#[test]
+fn a_certificate_that_must_be_stapled_is_stapled() {
+    let (home, pebble, statuses) = scene(|options| options.responder = None);
+    let text = conf(&issuer(&pebble, ""), "a.test", "ssl_stapling on;");
+    let server = TestServer::start(home, &text);
+    wait_served(&server, "a.test", &root(&server, &pebble));
+    let extensions =
+        format!("tlsfeature=status_request\\nauthorityInfoAccess=OCSP;URI:{}\\n", statuses.url());
+    replace(&server, &statuses, &extensions);
+    let good = Some(("2A01".to_owned(), "good".to_owned()));
+    wait_until("its response", || stapled(&server, "a.test") == good);
+}
+
+#[test]
+fn a_certificate_in_a_revocation_list_is_replaced_and_served_until_then() {
+    let (home, mut pebble, statuses) = scene(|options| options.responder = None);
+    let text = conf(&issuer(&pebble, ""), "a.test", "");
+    let mut server = TestServer::start(home, &text);
+    wait_served(&server, "a.test", &root(&server, &pebble));
+    statuses.revoke("2A01", "superseded");
+    let extensions = format!("crlDistributionPoints=URI:{}\\n", statuses.list_url());
+    let first = number(&server, "a.test");
+    replace(&server, &statuses, &extensions);
+    wait_until("the alert", || alerts(&server).len() == 1);
+    assert!(alerts(&server)[0].contains("serial number 2a01, superseded"));
+    wait_until("another certificate", || {
+        let now = number(&server, "a.test");
+        !now.is_empty() && now != "2A01" && now != first
+    });
+    assert!(!status(&server).contains("revoked by its issuer"));
+    // Without the issuer it stays. A new process fetches the list at once.
+    pebble.kill();
+    replace(&server, &statuses, &extensions);
+    server.restart("TERM");
+    wait_until("the alert", || alerts(&server).len() == 2);
+    wait_until("its status", || status(&server).contains("revoked by its issuer (superseded)"));
+    assert_eq!(number(&server, "a.test"), "2A01");
+}

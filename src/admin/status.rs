@@ -225,7 +225,11 @@ fn order_line(of: &AcmeOrderReport) -> String {
         .map_or_else(String::new, |why| format!(", {} attempts failed: {why}", of.failures));
     let root = of.root.as_ref();
     let root = root.map_or_else(String::new, |path| format!(", root {}", path.display()));
-    format!("certificate {} of {}: {left}, {next}{root}{why}\n", of.names.join(" "), of.issuer)
+    let revoked = of.revoked.as_ref().map_or_else(String::new, |revoked| {
+        format!(", revoked by its issuer ({})", revoked.revocation.reason_words())
+    });
+    let names = of.names.join(" ");
+    format!("certificate {names} of {}: {left}{revoked}, {next}{root}{why}\n", of.issuer)
 }
 
 /// A line of the table: each cell has the width of its column's name.

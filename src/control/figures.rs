@@ -155,6 +155,16 @@ fn pool(report: &PoolReport) -> PoolFigures {
 
 fn order(report: AcmeOrderReport) -> OrderFigures {
     let AcmeOrderReport { names, issuer, expires, next_attempt, .. } = report;
-    let AcmeOrderReport { is_ordering, last_error, failures, .. } = report;
-    OrderFigures { names, issuer, expires, next_attempt, is_ordering, failures, last_error }
+    let AcmeOrderReport { is_ordering, last_error, failures, revoked, .. } = report;
+    let revoked = revoked.map(|revoked| revoked.revocation.reason_words());
+    OrderFigures {
+        names,
+        issuer,
+        expires,
+        next_attempt,
+        is_ordering,
+        failures,
+        last_error,
+        revoked,
+    }
 }

@@ -125,12 +125,11 @@ fn entry(
     certificate: &LoadedCertificate,
     before: &[Arc<Entry>],
 ) -> Result<Entry, String> {
-    let responder = match (&rule.responder, bolide_tls::responder(certificate)) {
+    let responder = match (&rule.responder, bolide_tls::responder(certificate.leaf())) {
         (Some(responder), _) => responder.clone(),
         (None, None) => return Err("the certificate names no OCSP responder".to_owned()),
         (None, Some(url)) => {
-            let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-            let parsed = Responder::parse(&url).ok().filter(|_| is_plain);
+            let parsed = Responder::parse(&url).ok().filter(|_| bolide_tls::is_http(&url));
             parsed.ok_or_else(|| format!("its OCSP responder {url:?} cannot be asked"))?
         }
     };

@@ -13,6 +13,7 @@ use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use crate::plan::CertificateKey;
 use crate::schedule::Validity;
+use crate::statuses::{StatusSource, WatchedCertificate};
 
 /// LIMIT: certificates of a chain.
 const CHAIN_MAX: usize = 10;
@@ -78,6 +79,31 @@ pub struct ChainFacts {
     pub renewal_id: Option<(Vec<u8>, Vec<u8>)>,
     /// The common name of the last certificate's issuer.
     pub top: Option<String>,
+    /// The contents of the leaf's serial number in DER.
+    pub serial: Vec<u8>,
+    /// Where the issuer tells whether it revoked the leaf, if anywhere.
+    pub source: Option<StatusSource>,
+}
+
+impl ChainFacts {
+    /// The serial number in hexadecimal, as logs and files have it.
+    #[must_use]
+    pub fn serial_text(&self) -> String {
+        serial_text(&self.serial)
+    }
+
+    pub(crate) fn watched(&self) -> Option<WatchedCertificate> {
+        Some(WatchedCertificate { serial: self.serial.clone(), source: self.source.clone()? })
+    }
+}
+
+/// A serial number in hexadecimal, without the sign.
+pub(crate) fn serial_text(serial: &[u8]) -> String {
+    let digits = match serial {
+        [0, rest @ ..] if !rest.is_empty() => rest,
+        all => all,
+    };
+    digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Checks that `chain` (PEM, leaf first) is for exactly this key, of the wanted kind, and for all
@@ -124,7 +150,20 @@ pub fn check(
     }
     let top = below.issuer().iter_common_name().next().and_then(|name| name.as_str().ok());
     let (validity, renewal_id) = (validity(leaf), renewal_id(leaf));
-    Ok(ChainFacts { validity, renewal_id, top: top.map(str::to_owned) })
+    let serial = leaf.tbs_certificate.raw_serial().to_vec();
+    let ders: Vec<&[u8]> = blocks.iter().map(pem::Pem::contents).collect();
+    let (top, source) = (top.map(str::to_owned), source(&ders));
+    Ok(ChainFacts { validity, renewal_id, top, serial, source })
+}
+
+/// Where to ask about the leaf of a chain (in DER): a responder, or else a list. Without its issuer
+/// no answer could be verified.
+fn source(chain: &[&[u8]]) -> Option<StatusSource> {
+    bolide_tls::issuer_in(chain)?;
+    let leaf = chain.first()?;
+    let responder = bolide_tls::responder(leaf).filter(|url| bolide_tls::is_http(url));
+    let list = || bolide_tls::list_url(leaf).map(StatusSource::List);
+    responder.map(StatusSource::Responder).or_else(list)
 }
 
 fn validity(leaf: &X509Certificate<'_>) -> Validity {

@@ -8,7 +8,9 @@ mod demands;
 mod locks;
 mod records;
 mod renewal;
+mod reports;
 mod rollovers;
+mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,16 +24,16 @@ use crate::accounts::{AccountFile, account_stem};
 use crate::attempt::{AttemptParts, AttemptResults, Unreported};
 use crate::certificate::{BUNDLE_MAX, ChainFacts};
 use crate::host::AcmeLogLevel;
-use crate::local;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::questions::AllRenewalAnswers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule, renewal};
-use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
+use crate::service::{KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
 use claims::{AskedClaims, OrderLease};
 use demands::Demands;
 use rollovers::EndedRollovers;
+use statuses::Statuses;
 
 /// Seconds until a start that was impossible is retried: another process orders, or a directory is
 /// not writable.
@@ -77,6 +79,7 @@ pub(crate) struct Engine {
     asked: AskedClaims,
     demands: Demands,
     rolled: EndedRollovers,
+    statuses: Statuses,
 }
 
 impl Engine {
@@ -97,6 +100,7 @@ impl Engine {
             asked: AskedClaims::default(),
             demands: Demands::default(),
             rolled: EndedRollovers::default(),
+            statuses: Statuses::default(),
         }
     }
 
@@ -117,9 +121,11 @@ impl Engine {
             self.take_wishes();
             self.watch();
             self.handle_answers();
+            self.handle_statuses();
             self.roll_over();
             self.start();
             self.ask();
+            self.check_statuses();
             self.shared.publish(self.reports());
             let _rung = timeout(self.pause(), self.shared.bell.notified()).await;
             sleep_until(next).await;
@@ -144,7 +150,8 @@ impl Engine {
     fn pause(&self) -> Duration {
         let now = self.now().unix;
         let waiting = self.schedule.orders.values().filter(|slot| slot.running.is_none());
-        let due = waiting.map(OrderSlot::due).filter(|due| *due > now).min();
+        let due = waiting.map(OrderSlot::due).chain(self.statuses.book.due());
+        let due = due.filter(|due| *due > now).min();
         let tick = self.shared.setting.tick;
         due.map_or(tick, |due| tick.min(Duration::from_secs(due - now)))
     }
@@ -179,6 +186,8 @@ impl Engine {
         for order in &plan.orders {
             self.take_order(order, before.remove(&order.id));
         }
+        let files = &self.files;
+        self.statuses.book.retain(|id| files.contains_key(id));
     }
 
     /// Adds an order, with its earlier state.
@@ -236,6 +245,7 @@ impl Engine {
         if let Some(slot) = self.schedule.orders.get_mut(id) {
             slot.validity = validity;
         }
+        self.follow(id);
     }
 
     /// Writes the records of an order and of the account.
@@ -280,6 +290,7 @@ impl Engine {
                         files.stamp = files.store.stamp(&format!("{}.pem", files.stem));
                         files.facts = Some(facts);
                     }
+                    self.follow(&id);
                 }
                 Err(failure) => {
                     let why = failure.why.clone();
@@ -294,8 +305,11 @@ impl Engine {
 
     /// Logs a failed attempt; the level depends on the remaining life of the certificate in use.
     fn log_failure(&self, id: &OrderId, issuer: &str, why: &str, now: AcmeNow) {
-        let validity = self.schedule.orders.get(id).and_then(|slot| slot.validity);
-        let (level, state) = match validity {
+        let slot = self.schedule.orders.get(id);
+        let (level, state) = match slot.and_then(|slot| slot.validity) {
+            Some(_) if slot.is_some_and(|slot| slot.revoked().is_some()) => {
+                (AcmeLogLevel::Error, "the certificate in use is revoked".to_owned())
+            }
             None => (AcmeLogLevel::Error, "there is no certificate".to_owned()),
             Some(validity) if validity.until <= now.unix => {
                 (AcmeLogLevel::Error, "the certificate in use has expired".to_owned())
@@ -433,6 +447,7 @@ impl Engine {
             // It succeeded, but the record was not written.
             slot.running = Some(issuer);
             self.schedule.ended(id, AttemptEnd::Issued(validity), now);
+            self.follow(id);
             self.keep(id, None);
         } else if pending.is_some_and(|pending| pending.issuer == issuer)
             && slot.issuers.contains(&issuer)
@@ -474,25 +489,5 @@ impl Engine {
         let handle = task.abort_handle();
         let running = RunningAttempt { number, handle, issuer, order, locks, _lease: lease };
         self.running.insert(id.clone(), running);
-    }
-
-    fn reports(&self) -> Vec<AcmeOrderReport> {
-        let now = self.now();
-        let report = |order: &AcmeOrder| {
-            let slot = self.schedule.orders.get(&order.id)?;
-            let issuer = slot.running.as_ref().or(slot.record.issuer.as_ref());
-            Some(AcmeOrderReport {
-                id: order.id.clone(),
-                names: order.names.clone(),
-                issuer: issuer.or(slot.issuers.first())?.clone(),
-                expires: slot.validity.map(|validity| validity.until),
-                next_attempt: self.schedule.next_attempt(&order.id, now),
-                is_ordering: slot.running.is_some(),
-                last_error: slot.record.last_error.clone(),
-                failures: slot.record.consecutive,
-                root: self.plan.issuers.get(*order.issuers.first()?).and_then(local::root),
-            })
-        };
-        self.plan.orders.iter().filter_map(report).collect()
     }
 }

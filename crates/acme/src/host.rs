@@ -29,6 +29,8 @@ pub enum Challenge {
 /// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcmeLogLevel {
+    /// Clients may refuse a certificate in use.
+    Alert,
     /// A certificate will be missing or expire unless the cause is fixed.
     Error,
     /// One attempt failed.

@@ -13,6 +13,7 @@ pub mod certificate;
 mod client;
 pub mod demand;
 mod engine;
+mod fetch;
 mod hook;
 pub mod host;
 mod inbox;
@@ -28,6 +29,7 @@ mod rollover;
 pub mod schedule;
 pub mod service;
 pub mod state;
+pub mod statuses;
 mod tls;
 pub mod transport;
 

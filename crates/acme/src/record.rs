@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use bolide_tls::Revocation;
+
 use crate::schedule::FailureLog;
 
 /// The first line of each file.
@@ -24,6 +26,40 @@ pub struct RenewalWindow {
     pub end: u64,
     /// The last second of the certificate that it is for.
     pub until: u64,
+}
+
+/// A certificate that its issuer revoked. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedCertificate {
+    /// Its serial number in hexadecimal.
+    pub serial: String,
+    /// How many of the order's were revoked in succession, with it.
+    pub times: u32,
+    /// When that was noticed.
+    pub noticed: u64,
+    /// What the issuer says.
+    pub revocation: Revocation,
+}
+
+impl RevokedCertificate {
+    fn text(&self) -> String {
+        let Self { serial, times, noticed, revocation } = self;
+        let number = |number: Option<u64>| number.map_or("-".to_owned(), |it| it.to_string());
+        let (at, reason) = (number(revocation.at), number(revocation.reason.map(u64::from)));
+        format!("{serial} {times} {noticed} {at} {reason}")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [serial, times, noticed, at, reason] = parts[..] else { return None };
+        let revocation = Revocation {
+            at: (at != "-").then(|| at.parse()).transpose().ok()?,
+            reason: (reason != "-").then(|| reason.parse()).transpose().ok()?,
+        };
+        let is_serial = !serial.is_empty() && serial.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (times, noticed) = (times.parse().ok()?, noticed.parse().ok()?);
+        is_serial.then(|| Self { serial: serial.to_owned(), times, noticed, revocation })
+    }
 }
 
 /// The stored state of an order. Times are seconds since 1970.
@@ -51,6 +87,8 @@ pub struct OrderRecord {
     pub window_again: u64,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
+    /// The last certificate that was revoked.
+    pub revoked: Option<RevokedCertificate>,
 }
 
 /// The stored state of an account.
@@ -93,6 +131,9 @@ impl OrderRecord {
         if let Some(error) = &self.last_error {
             line(&mut out, "error", flat(error));
         }
+        if let Some(revoked) = &self.revoked {
+            line(&mut out, "revoked", revoked.text());
+        }
         out
     }
 
@@ -125,6 +166,7 @@ impl OrderRecord {
                     });
                 }
                 "error" => record.last_error = Some(value.to_owned()),
+                "revoked" => record.revoked = Some(RevokedCertificate::parse(value)?),
                 _ => return None,
             }
         }
@@ -212,7 +254,14 @@ mod tests {
             started in proptest::option::of((any::<u64>(), "[a-z]{1,9}")),
             window in proptest::option::of(any::<(u64, u64, u64)>()),
             error in proptest::option::of("\\PC{1,300}"),
+            revoked in proptest::option::of((
+                "[0-9a-f]{1,40}", any::<(u32, u64, Option<u64>, Option<u8>)>(),
+            )),
         ) {
+            let revoked = revoked.map(|(serial, (times, noticed, at, reason))| {
+                let revocation = Revocation { at, reason };
+                RevokedCertificate { serial, times, noticed, revocation }
+            });
             let record = OrderRecord {
                 failures: FailureLog::kept(times.into_iter()),
                 consecutive: numbers.0,
@@ -225,6 +274,7 @@ mod tests {
                 started,
                 window: window.map(|(start, end, until)| RenewalWindow { start, end, until }),
                 last_error: error.clone(),
+                revoked,
             };
             let read = OrderRecord::parse(&record.text()).unwrap();
             prop_assert_eq!(read.text(), record.text());

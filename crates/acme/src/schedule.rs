@@ -5,9 +5,12 @@
 //!     -> start -> issued                -> due again much later
 //!              -> failed                -> same issuer, next issuer, or a pause that doubles
 //! ```
+//! A certificate that its issuer revoked is due at once ([`Schedule::revoked`]).
+//!
 //! Easiest to break: a running attempt may still fail, so it counts against the failures of the
 //! hour before it ends.
 
+mod revoked;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +19,7 @@ use bolide_base::prng::Prng;
 
 use crate::plan::OrderId;
 use crate::record::{AccountRecord, OrderRecord, RenewalWindow};
+use revoked::replacement;
 pub use windows::WindowAnswer;
 
 /// LIMIT: failed orders in any hour, of each order and of each account. Let's Encrypt permits
@@ -158,6 +162,8 @@ pub struct OrderSlot {
     pub record: OrderRecord,
     /// The validity of the certificate, if there is one that matches the order.
     pub validity: Option<Validity>,
+    /// Its serial number in hexadecimal; not stored.
+    pub serial: Option<String>,
     /// Whether an attempt of an earlier process can be continued.
     pub is_resumable: bool,
     /// Whether the result of another process's attempt is still unknown.
@@ -224,6 +230,9 @@ impl Schedule {
             slot.hold = slot.hold.min(latest);
             slot.record.not_before = slot.record.not_before.min(latest);
             slot.record.failures.tidy(now);
+            if let Some(revoked) = &mut slot.record.revoked {
+                revoked.noticed = revoked.noticed.min(now.unix);
+            }
         }
         for account in self.accounts.values_mut() {
             let latest = now.unix.saturating_add(RETRY_AFTER_MAX);
@@ -274,10 +283,12 @@ impl Schedule {
         let account = self.accounts.entry(issuer.clone()).or_default();
         match end {
             AttemptEnd::Issued(validity) => {
-                slot.validity = Some(validity);
+                (slot.validity, slot.serial) = (Some(validity), None);
                 let failures = std::mem::take(&mut slot.record.failures);
+                let revoked = slot.record.revoked.take();
                 slot.record = OrderRecord {
                     failures,
+                    revoked,
                     issued_by: Some(issuer),
                     not_before: now.unix.saturating_add(again(validity)),
                     ..OrderRecord::default()
@@ -330,10 +341,11 @@ impl OrderSlot {
         if self.is_begun() {
             return self.hold;
         }
-        let Some(validity) = self.validity else {
-            // Only failures delay the order for a certificate that is missing.
+        let revoked = self.revoked().map(replacement);
+        let Some(validity) = self.validity.filter(|_| revoked.is_none()) else {
+            // Only failures delay the order for a certificate that is missing or revoked.
             let not_before = if self.record.consecutive > 0 { self.record.not_before } else { 0 };
-            return not_before.max(self.hold);
+            return not_before.max(self.hold).max(revoked.unwrap_or(0));
         };
         renewal(validity, self.record.window).max(self.record.not_before).max(self.hold)
     }
@@ -395,7 +407,7 @@ impl AccountRecord {
     }
 }
 
-fn doubled(first: u64, times: u32, most: u64) -> u64 {
+pub(crate) fn doubled(first: u64, times: u32, most: u64) -> u64 {
     first.saturating_mul(1 << times.saturating_sub(1).min(20)).min(most)
 }
 

@@ -1,6 +1,7 @@
 //! The ACME thread, and its handle.
 
 mod keeper;
+mod report;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,50 +25,12 @@ use crate::state::{AcmeStore, file_stem};
 use crate::tls::TlsConnect;
 use crate::transport::{AcmeConnect, AcmeTransport, CrashHook};
 pub use keeper::AcmeKeeper;
+pub use report::{AcmeOrderReport, KeptCertificate};
 
 /// LIMIT: bytes of a file of names.
 const NAMES_MAX: usize = 4 << 20;
 /// The interval of checks of files and clocks.
 const TICK: Duration = Duration::from_secs(10);
-
-/// The state of an order. Times are seconds since 1970.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcmeOrderReport {
-    /// Its id.
-    pub id: OrderId,
-    /// The names of the certificate.
-    pub names: Vec<String>,
-    /// The next issuer, by the name of its block.
-    pub issuer: String,
-    /// When the certificate in use expires, if there is one.
-    pub expires: Option<u64>,
-    /// The time of the next attempt.
-    pub next_attempt: u64,
-    /// Whether an attempt is running.
-    pub is_ordering: bool,
-    /// Why the last attempt failed; `None` after a success.
-    pub last_error: Option<String>,
-    /// Failed attempts since the last success.
-    pub failures: u32,
-    /// The root that clients have to trust, if the first issuer is this server.
-    pub root: Option<PathBuf>,
-}
-
-/// A certificate in the state directory, in PEM form.
-#[derive(Clone, PartialEq, Eq)]
-pub struct KeptCertificate {
-    /// The chain, leaf first.
-    pub chain: Vec<u8>,
-    /// The private key (PKCS #8).
-    pub key: Vec<u8>,
-}
-
-/// The key must not appear in a log.
-impl fmt::Debug for KeptCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptCertificate").finish_non_exhaustive()
-    }
-}
 
 /// Reads the stored certificate of an order, if chain and key match, and have all names and the
 /// kind of key of the order. An expired one is returned as well: it is better than none.
@@ -386,6 +349,7 @@ impl Shared {
             is_ordering: false,
             last_error: None,
             failures: 0,
+            revoked: None,
             root: local::root(issuer),
         })
     }

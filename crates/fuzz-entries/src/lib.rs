@@ -119,4 +119,5 @@ fn handshakes(data: &[u8]) {
     tls::records(data);
     tls::names(data);
     tls::pem(data);
+    tls::statuses(data);
 }

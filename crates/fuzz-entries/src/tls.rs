@@ -1,5 +1,6 @@
 //! Entry points for fuzz targets and replay tests; each asserts the invariants of any input.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::ServerName;
@@ -226,4 +227,19 @@ pub fn names(data: &[u8]) {
 /// Parses arbitrary bytes as a chain and a key.
 pub fn pem(data: &[u8]) {
     let _ = LoadedCertificate::from_pem(data, data, &[]);
+}
+
+/// Reads arbitrary bytes as a revocation list, and as a certificate that names sources of its
+/// status.
+///
+/// # Panics
+///
+/// A list counts that no issuer signed.
+pub fn statuses(data: &[u8]) {
+    let _ = (bolide_tls::responder(data), bolide_tls::list_url(data));
+    assert!(bolide_tls::issuer_in(&[data, data]).is_none(), "no certificate is its own issuer");
+    let issuer = LoadedCertificate::from_pem(data, data, &[]);
+    let issuer = issuer.as_ref().map_or(data, LoadedCertificate::leaf);
+    let found = bolide_tls::listed(data, issuer, &BTreeSet::new(), 0);
+    assert!(found.is_err(), "nobody signs");
 }

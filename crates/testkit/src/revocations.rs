@@ -228,7 +228,7 @@ const RESPONSE: &str = "cd \"$1\"
         signer=other.pem key=other.key ;;
     esac
     openssl ocsp -index index -CA \"$2\" -rsigner $signer -rkey $key -reqin request \\
-        -respout signed -ndays 1";
+        -respout signed -ndays 365";
 
 /// Writes the list of all revoked serial numbers.
 const LIST: &str = "cd \"$1\"
@@ -237,7 +237,7 @@ const LIST: &str = "cd \"$1\"
         printf 'R\\t%s\\t%s,%s\\t%s\\tunknown\\t/CN=x\\n' $end $from \"$reason\" \"$gone\"
     done <revoked >index
     printf '[ca]\\ndefault_ca=own\\n[own]\\ndatabase=index\\ndefault_md=sha256\\n' >ca.cnf
-    signer=$2 key=$3 more='-crldays 1'
+    signer=$2 key=$3 more='-crldays 365'
     case $4 in
     other) openssl req -x509 -nodes -days 9 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 \\
         -subj \"$(openssl x509 -in \"$2\" -noout -subject -nameopt compat | sed 's/subject=//')\" \\

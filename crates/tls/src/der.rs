@@ -1,12 +1,14 @@
 //! Values in DER (X.690), taken one after the other from the front of a slice.
 
 /// Tags in use.
+pub(crate) const BOOLEAN: u8 = 0x01;
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BITS: u8 = 0x03;
 pub(crate) const OCTETS: u8 = 0x04;
 pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OBJECT: u8 = 0x06;
 pub(crate) const ENUMERATED: u8 = 0x0a;
+pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
@@ -72,6 +74,38 @@ pub(crate) fn number(inside: &[u8]) -> Option<u32> {
         .then(|| inside.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }
 
+/// Takes a time of either form (RFC 5280 §4.1.2.5), in seconds since 1970.
+pub(crate) fn take_time(rest: &mut &[u8]) -> Option<u64> {
+    if let Some(text) = take(rest, TIME) {
+        return seconds(text);
+    }
+    let text = take(rest, UTC_TIME)?;
+    // Two digits of the year: 1950 to 2049.
+    let century = if text.first()? < &b'5' { b"20" } else { b"19" };
+    seconds(&[&century[..], text].concat())
+}
+
+/// Seconds since 1970 of `YYYYMMDDHHMMSSZ`, the only form that RFC 5280 §4.1.2.5.2 allows.
+pub(crate) fn seconds(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_suffix(b"Z").filter(|digits| digits.len() == 14)?;
+    let number = |at: usize, len: usize| {
+        digits[at..at + len].iter().try_fold(0_u64, |number, byte| {
+            byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'))
+        })
+    };
+    let (year, month, day) = (number(0, 4)?, number(4, 2)?, number(6, 2)?);
+    let (hour, minute, second) = (number(8, 2)?, number(10, 2)?, number(12, 2)?);
+    let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month);
+    if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Years that begin in March, so that the leap day comes last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
 /// Appends a value with this tag and these contents.
 pub(crate) fn push(out: &mut Vec<u8>, tag: u8, inside: &[u8]) {
     out.push(tag);
@@ -94,7 +128,10 @@ pub(crate) fn join(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 mod tests {
     use proptest::prelude::proptest;
 
-    use super::{INTEGER, OCTETS, SEQUENCE, element, inside, join, number, push, take};
+    use super::{
+        INTEGER, OCTETS, SEQUENCE, TIME, UTC_TIME, element, inside, join, number, push, seconds,
+        take, take_time,
+    };
 
     #[test]
     fn values_are_taken_one_after_the_other() {
@@ -107,6 +144,23 @@ mod tests {
         assert_eq!(number(&[8, 0]), Some(2048));
         assert_eq!((number(&[0x80]), number(&[]), number(&[1; 5])), (None, None, None));
         assert_eq!(join(SEQUENCE, &[&[5, 0], &[4, 0]]), [0x30, 4, 5, 0, 4, 0]);
+    }
+
+    #[test]
+    fn times_are_seconds_since_1970() {
+        assert_eq!(seconds(b"19700101000000Z"), Some(0));
+        assert_eq!(seconds(b"20000229235959Z"), Some(951_868_799));
+        assert_eq!(seconds(b"20261121181234Z"), Some(1_795_284_754));
+        for text in ["20261321181234Z", "20261121181234", "2026112118123Z", "x0261121181234Z"] {
+            assert_eq!(seconds(text.as_bytes()), None, "{text}");
+        }
+        for (text, time) in [("000229235959Z", 951_868_799), ("700101000000Z", 0)] {
+            let value = join(UTC_TIME, &[text.as_bytes()]);
+            assert_eq!(take_time(&mut &value[..]), Some(time));
+        }
+        let value = join(TIME, &[b"20261121181234Z"]);
+        assert_eq!(take_time(&mut &value[..]), Some(1_795_284_754));
+        assert_eq!(take_time(&mut &[UTC_TIME, 0][..]), None);
     }
 
     proptest! {

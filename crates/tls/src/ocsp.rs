@@ -15,8 +15,10 @@ use x509_parser::prelude::FromDer;
 
 use crate::LoadedCertificate;
 use crate::der::{
-    ENUMERATED, INTEGER, NULL, OBJECT, OCTETS, SEQUENCE, TIME, context, element, inside, join, take,
+    ENUMERATED, INTEGER, NULL, OBJECT, OCTETS, SEQUENCE, TIME, context, element, inside, join,
+    seconds, take,
 };
+use crate::revocation_list::Revocation;
 use crate::signed::{Proof, prove};
 
 /// LIMIT: certificates in a response that are examined.
@@ -24,7 +26,7 @@ const SIGNERS_MAX: usize = 4;
 /// LIMIT: certificates from an issuer up to its root.
 const CHAIN_MAX: usize = 8;
 /// Seconds that clocks may differ, as nginx allows.
-const SKEW: u64 = 300;
+pub(crate) const SKEW: u64 = 300;
 /// `id-sha1`
 const SHA1: &[u8] = &[0x2b, 0x0e, 3, 2, 0x1a];
 /// `id-pkix-ocsp-basic`
@@ -88,6 +90,17 @@ impl fmt::Display for OcspFault {
     }
 }
 
+/// What an authority says about a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertStatus {
+    /// It is not revoked.
+    Good,
+    /// It is.
+    Revoked(Revocation),
+    /// The authority does not know it.
+    Unknown,
+}
+
 /// An OCSP request for one certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OcspQuestion {
@@ -142,26 +155,35 @@ impl OcspQuestion {
     ///
     /// It must not be sent along.
     pub fn judge(&self, answer: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
+        match self.status(answer, now)? {
+            (CertStatus::Good, until) => Ok(until),
+            (CertStatus::Revoked(_), _) => Err(OcspFault::Revoked),
+            (CertStatus::Unknown, _) => Err(OcspFault::Unknown),
+        }
+    }
+
+    /// Verifies a response likewise; returns the status in it, and until when it holds.
+    ///
+    /// # Errors
+    ///
+    /// It says nothing about the certificate.
+    pub fn status(&self, answer: &[u8], now: u64) -> Result<(CertStatus, Option<u64>), OcspFault> {
         let basic = unwrap(answer)?;
         let mut body = inside(basic);
         let responses = take(&mut body, SEQUENCE).ok_or(OcspFault::Malformed)?;
-        let single = self.find(responses).ok_or(OcspFault::NotFound)?;
-        let (status, until) = (single.0, timely(single.1, now)?);
+        let (status, rest) = self.find(responses).ok_or(OcspFault::NotFound)?;
+        let until = timely(rest, now)?;
         if !self.has_signed(basic, body, now) {
             return Err(OcspFault::Unsigned);
         }
         if !self.is_trusted {
             return Err(OcspFault::Untrusted);
         }
-        match status {
-            0x80 => Ok(until),
-            0xa1 => Err(OcspFault::Revoked),
-            _ => Err(OcspFault::Unknown),
-        }
+        Ok((status, until))
     }
 
     /// The status of our certificate, and the data after it.
-    fn find<'a>(&self, mut responses: &'a [u8]) -> Option<(u8, &'a [u8])> {
+    fn find<'a>(&self, mut responses: &'a [u8]) -> Option<(CertStatus, &'a [u8])> {
         // The version, the responder, and the time of production.
         let _ = take(&mut responses, context(0));
         element(&mut responses)?;
@@ -170,8 +192,13 @@ impl OcspQuestion {
         while let Some(mut single) = take(&mut all, SEQUENCE) {
             let (id, _) = element(&mut single)?;
             if same_id(id, &self.id) {
-                let (status, _) = element(&mut single)?;
-                return Some((*status.first()?, single));
+                let (status, content) = element(&mut single)?;
+                let status = match status.first()? {
+                    0x80 => CertStatus::Good,
+                    0xa1 => CertStatus::Revoked(revocation(content)),
+                    _ => CertStatus::Unknown,
+                };
+                return Some((status, single));
             }
         }
         None
@@ -196,10 +223,19 @@ impl OcspQuestion {
     }
 }
 
-/// The responder's URL in the certificate, if any.
+/// `RevokedInfo` (RFC 6960 §4.2.1)
+fn revocation(mut content: &[u8]) -> Revocation {
+    let at = take(&mut content, TIME).and_then(seconds);
+    let reason = take(&mut content, context(0)).and_then(|mut inside| {
+        take(&mut inside, ENUMERATED).and_then(|number| number.first().copied())
+    });
+    Revocation { at, reason }
+}
+
+/// The responder's URL in a certificate in DER, if any.
 #[must_use]
-pub fn responder(certificate: &LoadedCertificate) -> Option<String> {
-    let leaf = read(certificate.leaf())?;
+pub fn responder(leaf: &[u8]) -> Option<String> {
+    let leaf = read(leaf)?;
     leaf.extensions().iter().find_map(|extension| {
         let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {
             return None;
@@ -211,8 +247,15 @@ pub fn responder(certificate: &LoadedCertificate) -> Option<String> {
     })
 }
 
-fn read(der: &[u8]) -> Option<X509Certificate<'_>> {
+pub(crate) fn read(der: &[u8]) -> Option<X509Certificate<'_>> {
     X509Certificate::from_der(der).ok().map(|(_, cert)| cert)
+}
+
+/// The certificate in a chain (in DER, leaf first) whose key has signed the leaf.
+#[must_use]
+pub fn issuer_in<'a>(chain: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let (leaf, above) = chain.split_first()?;
+    issuer_of(leaf, above)
 }
 
 /// Of `all`, the certificate whose key has signed `der`, other than itself.
@@ -295,27 +338,6 @@ fn timely(mut single: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
     };
     let is_over = until.is_some_and(|until| until.saturating_add(SKEW) < now);
     if from > now.saturating_add(SKEW) || is_over { Err(OcspFault::Untimely) } else { Ok(until) }
-}
-
-/// Seconds since 1970 of `YYYYMMDDHHMMSSZ`, the only form that RFC 5280 §4.1.2.5.2 allows.
-fn seconds(text: &[u8]) -> Option<u64> {
-    let digits = text.strip_suffix(b"Z").filter(|digits| digits.len() == 14)?;
-    let number = |at: usize, len: usize| {
-        digits[at..at + len].iter().try_fold(0_u64, |number, byte| {
-            byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'))
-        })
-    };
-    let (year, month, day) = (number(0, 4)?, number(4, 2)?, number(6, 2)?);
-    let (hour, minute, second) = (number(8, 2)?, number(10, 2)?, number(12, 2)?);
-    let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month);
-    if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Years that begin in March, so that the leap day comes last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    let days = days.checked_sub(719_468)?;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
 #[cfg(test)]

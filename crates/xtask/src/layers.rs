@@ -21,7 +21,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("quic", &["base"]),
     ("resolver", &["base"]),
     ("geoip", &["base"]),
-    ("acme", &["base", "io"]),
+    ("acme", &["base", "io", "tls"]),
     ("conf", &["base", "http", "htaccess", "regex"]),
     ("files", &["base", "http"]),
     ("patterns", &["conf"]),

@@ -167,6 +167,7 @@ impl Engine {
             self.unlock(&running.locks);
         }
         self.schedule.orders.remove(&order.id);
+        self.statuses.book.retain(|id| *id != order.id);
         if let Some(files) = self.files.remove(&order.id) {
             for end in ["pem", "state", "pending"] {
                 if let Err(why) = files.store.remove(&format!("{}.{end}", files.stem)) {

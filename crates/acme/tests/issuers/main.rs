@@ -11,6 +11,7 @@ mod chaos;
 mod dying;
 mod host;
 mod pebble;
+mod revocations;
 
 /// Held by tests that want all cores: beside each other they are too slow for Pebble's patience.
 pub(crate) static HEAVY: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -270,6 +270,7 @@ fn order(of: &OrderFigures) -> Json {
         ("is_ordering", Json::Bool(of.is_ordering)),
         ("failures", Json::number(of.failures)),
         ("last_error", of.last_error.as_ref().map_or(Json::Null, Json::text)),
+        ("revoked", of.revoked.map_or(Json::Null, Json::text)),
     ])
 }
 

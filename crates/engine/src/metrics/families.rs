@@ -52,7 +52,7 @@ table! {
         "Attempts that failed since the last success of their orders.";
     ACME_ORDERS: Gauge None "bolide_acme_orders" ["state"]
         "Certificates that issuers are asked for: valid, missing (or expired), and those of either \
-         whose last attempt failed (failing).";
+         whose last attempt failed (failing) or that the issuer revoked (revoked).";
     ACME_NEXT: Gauge Seconds "bolide_acme_next_attempt_timestamp_seconds" []
         "When an issuer is asked next; 0 if no certificate is ordered.";
     CLUSTER_CONNECTED: Gauge None "bolide_cluster_connected" []

@@ -99,7 +99,7 @@ impl Gatherer<'_> {
         self.one(&all::ACME_FAILED, acme.failed_attempts);
         let mut family = self.out.begin(&all::ACME_ORDERS);
         family.add([b"valid"], acme.valid).add([b"missing"], acme.missing);
-        family.add([b"failing"], acme.failing);
+        family.add([b"failing"], acme.failing).add([b"revoked"], acme.revoked);
         self.one(&all::ACME_NEXT, acme.next_attempt);
     }
 

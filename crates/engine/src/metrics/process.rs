@@ -57,6 +57,8 @@ pub struct AcmeFigures {
     pub missing: u64,
     /// Orders whose last attempt failed.
     pub failing: u64,
+    /// Orders whose certificate in use was revoked by its issuer.
+    pub revoked: u64,
     /// The next attempt in seconds since 1970; 0 if there is none.
     pub next_attempt: u64,
 }
@@ -133,6 +135,8 @@ pub struct OrderFigures {
     pub failures: u32,
     /// Why the last try failed; none after a success.
     pub last_error: Option<String>,
+    /// Why the issuer revoked the certificate in use; none if it did not.
+    pub revoked: Option<&'static str>,
 }
 
 /// One PHP pool.

@@ -521,6 +521,7 @@ proptest! {
     fn arbitrary_bytes_never_break_a_session(data: Vec<u8>) {
         fuzz::session(&data);
         fuzz::pem(&data);
+        fuzz::statuses(&data);
     }
 
     #[test]
