@@ -56,7 +56,7 @@ ExpiresByType text/css A600
 </IfModule>
 "#;
 
-const FRONT: &str = r"
+pub(crate) const FRONT: &str = r"
 RewriteEngine On
 RewriteBase /
 RewriteRule ^index\.php$ - [L]
@@ -65,18 +65,18 @@ RewriteCond %{REQUEST_FILENAME} !-d
 RewriteRule . /index.php [L]
 ";
 
-const PUBLIC: &str = "X-LiteSpeed-Cache-Control: public,max-age=60";
+pub(crate) const PUBLIC: &str = "X-LiteSpeed-Cache-Control: public,max-age=60";
 const MOBILE: &str = "User-Agent: Mobile Phone\r\n";
 const WEBP: &str = "Accept: image/webp,*/*\r\n";
 
-struct Shop {
-    app: TestApp,
-    server: TestServer,
+pub(crate) struct Shop {
+    pub(crate) app: TestApp,
+    pub(crate) server: TestServer,
 }
 
 impl Shop {
     /// A shop with this file in its root, and what is said of the cache in the server block.
-    fn with(block: &str, file: &str) -> Self {
+    pub(crate) fn with(block: &str, file: &str) -> Self {
         let app = TestApp::start();
         let pass = app.address();
         let server = http(&format!(
@@ -95,19 +95,19 @@ impl Shop {
     }
 
     /// Writes the `.htaccess` of a directory.
-    fn put(&self, directory: &str, text: &str) {
+    pub(crate) fn put(&self, directory: &str, text: &str) {
         fs::create_dir_all(self.server.www(directory)).unwrap();
         let fresh = self.server.www(directory).join("fresh");
         fs::write(&fresh, text).unwrap();
         fs::rename(fresh, self.server.www(directory).join(".htaccess")).unwrap();
     }
 
-    fn ask(&self, path: &str, fields: &str) -> Response {
+    pub(crate) fn ask(&self, path: &str, fields: &str) -> Response {
         self.server.connect().get(path, fields)
     }
 
     /// The cache status and the body.
-    fn seen(&self, path: &str, fields: &str) -> (String, String) {
+    pub(crate) fn seen(&self, path: &str, fields: &str) -> (String, String) {
         let reply = self.ask(path, fields);
         assert_eq!(reply.status, 200, "{path}: {reply:?} {}", self.server.error_log());
         (reply.header("x-litespeed-cache").unwrap_or_default().to_owned(), reply.text())
@@ -120,16 +120,16 @@ impl Shop {
     }
 }
 
-fn miss(run: usize) -> (String, String) {
+pub(crate) fn miss(run: usize) -> (String, String) {
     ("miss".to_owned(), format!("run {run}"))
 }
 
-fn hit(run: usize) -> (String, String) {
+pub(crate) fn hit(run: usize) -> (String, String) {
     ("hit".to_owned(), format!("run {run}"))
 }
 
 /// Neither stored nor a hit.
-fn past(run: usize) -> (String, String) {
+pub(crate) fn past(run: usize) -> (String, String) {
     (String::new(), format!("run {run}"))
 }
 

@@ -64,6 +64,7 @@ mod htaccess_kept;
 mod htaccess_lscache;
 mod htaccess_php;
 mod htaccess_reach;
+mod htaccess_rounds;
 mod http2_directives;
 mod identity;
 mod import_apache;

@@ -6,6 +6,7 @@
 mod admission;
 mod admit_user;
 mod ahead;
+mod asked;
 pub(crate) mod decide;
 mod depart;
 pub(crate) mod effects;

@@ -2,8 +2,11 @@
 //!
 //! Collects their words and keeps them from round to round; the caller interprets them.
 
-use crate::fault::{ParseResult, shown};
-use crate::lines::ArgumentWords;
+mod parse;
+
+use bolide_http::lscache::LsCacheControl;
+
+pub(crate) use parse::{key_modify, litemage, lookup, prefix};
 
 /// LIMIT: bytes of words for one request, of each kind. Beyond it the request is not cached.
 const TEXT_MAX: usize = 16 * 1024;
@@ -81,10 +84,15 @@ impl CacheVariable {
 }
 
 /// The orders for the cache about one request. Those of rules accumulate over all rounds; of
-/// directives the last one counts, but `CacheKeyModify` is that of the client's path.
+/// directives the last one of a round counts, but `CacheKeyModify` is that of the client's path.
+///
+/// A round cannot take back what an earlier one forbade, and a variable that permits more counts
+/// only if it is set for the path that the client sent: `/index.php` is not `/admin`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheOrders {
     control: Vec<u8>,
+    /// What the control of earlier rounds forbids.
+    forbidden: LsCacheControl,
     cookies: Vec<u8>,
     key: Vec<u8>,
     /// The vary value that rules of this round have built.
@@ -95,15 +103,32 @@ pub struct CacheOrders {
     /// Whether the directives of this round were applied.
     is_asked: bool,
     lookup: [Option<bool>; 2],
-    prefixes: Vec<CachePrefix>,
+    /// The lookups that earlier rounds forbid.
+    no_lookup: [bool; 2],
+    /// Those of each round.
+    prefixes: Vec<Vec<CachePrefix>>,
+    /// Whether a round with directives for prefixes is to begin a list of its own.
+    begins_prefixes: bool,
     litemage: Option<bool>,
+    /// Whether the path of the round is not that of the client's request.
+    is_elsewhere: bool,
+    /// Whether a round went through all rules for the client's path.
+    is_concluded: bool,
+    /// Whether a variable permits more, or would for another path.
+    is_widened: bool,
 }
 
 impl CacheOrders {
     /// Words of cache control, separated by commas.
     #[must_use]
-    pub fn control(&self) -> &[u8] {
-        &self.control
+    pub fn control(&self) -> Vec<u8> {
+        let mut control = self.control.clone();
+        let LsCacheControl { no_cache, no_store, private, .. } = self.forbidden;
+        let all = [(no_cache, &b"no-cache"[..]), (no_store, b"no-store"), (private, b"private")];
+        for (_, word) in all.into_iter().filter(|(is_said, _)| *is_said) {
+            append(&mut control, word);
+        }
+        control
     }
 
     /// Names of cookies that pages vary by, separated by commas.
@@ -121,7 +146,8 @@ impl CacheOrders {
     /// The approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let texts = [&self.control, &self.cookies, &self.key, &self.value, &self.earlier];
-        let prefixes = self.prefixes.iter().map(|prefix| prefix.path.len() + size_of_val(prefix));
+        let prefixes = self.prefixes.iter().flatten();
+        let prefixes = prefixes.map(|prefix| prefix.path.len() + size_of_val(prefix));
         texts.into_iter().map(Vec::capacity).sum::<usize>() + prefixes.sum::<usize>()
     }
 
@@ -137,10 +163,22 @@ impl CacheOrders {
         self.lookup
     }
 
-    /// The paths below which pages are cached or not; the last match counts.
+    /// The paths below which pages are cached or not, a list for each round: the last match of each
+    /// counts, and one list is enough to forbid.
+    pub fn prefixes(&self) -> impl Iterator<Item = &[CachePrefix]> {
+        self.prefixes.iter().map(|list| &list[..])
+    }
+
+    /// Whether it depends on whether the round's path is that of the client's request.
     #[must_use]
-    pub fn prefixes(&self) -> &[CachePrefix] {
-        &self.prefixes
+    pub const fn asks_whether_path_is_asked(&self) -> bool {
+        self.is_widened
+    }
+
+    /// Whether the round's path is that of the client's request.
+    #[must_use]
+    pub const fn is_of_asked_path(&self) -> bool {
+        !self.is_elsewhere
     }
 
     /// The value of `LiteMage`, if it is given.
@@ -175,11 +213,39 @@ impl CacheOrders {
 
     /// Whether there are no orders.
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { is_elsewhere, is_concluded, is_widened, begins_prefixes, .. } = *self;
+        let empty = Self::default();
+        *self == Self { is_elsewhere, is_concluded, is_widened, begins_prefixes, ..empty }
+    }
+
+    /// Whether all rules were evaluated for the path of the client's request.
+    #[must_use]
+    pub const fn is_concluded(&self) -> bool {
+        self.is_concluded
+    }
+
+    /// A round is over that went through all rules.
+    pub(crate) const fn conclude(&mut self) {
+        self.is_concluded |= !self.is_elsewhere;
+    }
+
+    /// The cache is off for the request.
+    pub(crate) const fn turn_off(&mut self) {
+        self.is_off = true;
     }
 
     /// Begins another round.
-    pub(crate) fn enter_round(&mut self) {
+    pub(crate) fn enter_round(&mut self, is_sent_path: bool) {
+        self.is_elsewhere = !is_sent_path;
+        let said = LsCacheControl::of(&self.control());
+        self.forbidden.no_cache = said.no_cache;
+        self.forbidden.no_store = said.no_store;
+        self.forbidden.private = said.private;
+        for (no, said) in self.no_lookup.iter_mut().zip(self.lookup) {
+            *no |= said == Some(false);
+        }
+        self.begins_prefixes = true;
+        self.is_widened = false;
         if !self.value.is_empty() {
             self.earlier = self.vary_value();
             self.value.clear();
@@ -187,8 +253,16 @@ impl CacheOrders {
         debug_assert!(self.value.is_empty(), "a round makes its own value");
     }
 
+    /// Whether a variable that permits more counts; `is_for_sent_path` if a condition is about the
+    /// path that the client sent. Such a condition cannot replace the rules for that path, which
+    /// may have ended before it.
+    const fn widens(&mut self, is_for_sent_path: bool) -> bool {
+        self.is_widened = true;
+        !self.is_elsewhere || is_for_sent_path && !self.is_concluded
+    }
+
     /// Applies an assignment of a variable.
-    pub(crate) fn hear(&mut self, variable: CacheVariable, value: &[u8]) {
+    pub(crate) fn hear(&mut self, variable: CacheVariable, value: &[u8], is_for_sent_path: bool) {
         let words = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         let words = words.filter(|word| !word.is_empty());
         match variable {
@@ -198,6 +272,7 @@ impl CacheOrders {
                         Some((start, token)) if start.eq_ignore_ascii_case(b"vary=") => {
                             self.set_value(token);
                         }
+                        _ if permits(word) && !self.widens(is_for_sent_path) => {}
                         _ => self.is_off |= !add(&mut self.control, word),
                     }
                 }
@@ -208,7 +283,13 @@ impl CacheOrders {
                     self.is_off |= !add(&mut self.cookies, name);
                 }
             }
-            CacheVariable::Key => words.for_each(|word| self.is_off |= !add(&mut self.key, word)),
+            CacheVariable::Key => {
+                for word in words {
+                    if word.eq_ignore_ascii_case(b"clear") || self.widens(is_for_sent_path) {
+                        self.is_off |= !add(&mut self.key, word);
+                    }
+                }
+            }
             CacheVariable::Switch => self.is_off |= value == b"0",
             CacheVariable::Value => self.set_value(value),
         }
@@ -232,170 +313,61 @@ impl CacheOrders {
                         *said = if is_meant { Some(*on) } else { *said };
                     }
                 }
-                CacheLine::Prefix(prefix) => {
-                    self.prefixes.retain(|known| known != prefix);
-                    match self.prefixes.len() < DIRECTIVES_MAX {
-                        true => self.prefixes.push(prefix.clone()),
-                        false => self.is_off = true,
-                    }
-                }
+                CacheLine::Prefix(prefix) => self.add_prefix(prefix),
                 CacheLine::Key(_) if keeps_key => {}
                 CacheLine::Key(word) => self.is_off |= !add(&mut self.key, word),
                 CacheLine::LiteMage(on) => self.litemage = Some(*on),
             }
         }
+        for (said, no) in self.lookup.iter_mut().zip(self.no_lookup) {
+            *said = if no { Some(false) } else { *said };
+        }
+        // The same files say the same in each round.
+        if let [earlier @ .., last] = &self.prefixes[..]
+            && earlier.contains(last)
+        {
+            self.prefixes.pop();
+        }
+    }
+
+    fn add_prefix(&mut self, prefix: &CachePrefix) {
+        if std::mem::take(&mut self.begins_prefixes) || self.prefixes.is_empty() {
+            self.prefixes.push(Vec::new());
+        }
+        let count = self.prefixes.iter().map(Vec::len).sum::<usize>();
+        if let Some(own) = self.prefixes.last_mut() {
+            own.retain(|known| known != prefix);
+            match count < DIRECTIVES_MAX {
+                true => own.push(prefix.clone()),
+                false => self.is_off = true,
+            }
+        }
     }
 }
 
-/// Adds a word; returns whether there was room.
-fn add(text: &mut Vec<u8>, word: &[u8]) -> bool {
-    if text.len() + word.len() >= TEXT_MAX {
-        return false;
-    }
+/// Whether a word of cache control permits more than is permitted without it.
+fn permits(word: &[u8]) -> bool {
+    // As in the protocol, a word counts by its beginning.
+    [&b"max-age"[..], b"s-maxage", b"max-stale", b"public", b"shared", b"no-vary"]
+        .iter()
+        .any(|known| word.get(..known.len()).is_some_and(|it| it.eq_ignore_ascii_case(known)))
+}
+
+fn append(text: &mut Vec<u8>, word: &[u8]) {
     if !text.is_empty() {
         text.push(b',');
     }
     text.extend_from_slice(word);
-    true
 }
 
-fn on_or_off(name: &str, word: &[u8]) -> ParseResult<bool> {
-    match &word.to_ascii_lowercase()[..] {
-        b"on" => Ok(true),
-        b"off" => Ok(false),
-        _ => Err(format!("{name} must be On or Off")),
+/// Adds a word; returns whether there was room.
+fn add(text: &mut Vec<u8>, word: &[u8]) -> bool {
+    let has_room = text.len() + word.len() < TEXT_MAX;
+    if has_room {
+        append(text, word);
     }
-}
-
-/// `[public | private] LAST`
-fn scoped(name: &str, arguments: &[u8]) -> ParseResult<(CacheScopes, Vec<u8>)> {
-    let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
-    let both = CacheScopes { public: true, private: true };
-    match &words[..] {
-        [last] => Ok((both, last.clone())),
-        [first, last] if first.eq_ignore_ascii_case(b"public") => {
-            Ok((CacheScopes { private: false, ..both }, last.clone()))
-        }
-        [first, last] if first.eq_ignore_ascii_case(b"private") => {
-            Ok((CacheScopes { public: false, ..both }, last.clone()))
-        }
-        [first, _] => Err(format!("{name}: '{}' is neither public nor private", shown(first))),
-        _ => Err(format!("{name} takes one or two arguments")),
-    }
-}
-
-fn push(own: &mut Vec<CacheLine>, one: CacheLine) -> ParseResult<()> {
-    if own.len() >= DIRECTIVES_MAX {
-        return Err(format!("more than {DIRECTIVES_MAX} directives for the cache"));
-    }
-    own.push(one);
-    Ok(())
-}
-
-/// `CacheLookup [public | private] on | off`
-pub(crate) fn lookup(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
-    let (scopes, word) = scoped("CacheLookup", arguments)?;
-    push(own, CacheLine::Lookup(scopes, on_or_off("CacheLookup", &word)?))
-}
-
-/// `CacheEnable [public | private] /PATH`, `CacheDisable …`
-pub(crate) fn prefix(
-    own: &mut Vec<CacheLine>,
-    name: &str,
-    arguments: &[u8],
-    enabled: bool,
-) -> ParseResult<()> {
-    let (scopes, path) = scoped(name, arguments)?;
-    if path.first() != Some(&b'/') {
-        return Err(format!("{name} takes a path with a slash"));
-    }
-    push(own, CacheLine::Prefix(CachePrefix { path: path.into(), scopes, enabled }))
-}
-
-/// `CacheKeyModify clear | -qs:NAME…`
-pub(crate) fn key_modify(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
-    let mut count = 0;
-    for word in ArgumentWords::new(arguments) {
-        let is_name = word.len() > 4
-            && word[..4].eq_ignore_ascii_case(b"-qs:")
-            && !word.iter().any(|byte| byte.is_ascii_whitespace() || *byte == b',');
-        if !is_name && !word.eq_ignore_ascii_case(b"clear") {
-            return Err(format!("CacheKeyModify: '{}' is not known", shown(&word)));
-        }
-        push(own, CacheLine::Key(word.into()))?;
-        count += 1;
-    }
-    match count {
-        0 => Err("CacheKeyModify requires at least one argument".to_owned()),
-        _ => Ok(()),
-    }
-}
-
-/// `LiteMage on | off`
-pub(crate) fn litemage(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
-    let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
-    match &words[..] {
-        [word] => push(own, CacheLine::LiteMage(on_or_off("LiteMage", word)?)),
-        _ => Err("LiteMage takes one argument".to_owned()),
-    }
+    has_room
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{CacheOrders, CacheVariable, TEXT_MAX};
-
-    fn said(words: &[(&str, &str)]) -> CacheOrders {
-        let mut orders = CacheOrders::default();
-        for (name, value) in words {
-            let variable = CacheVariable::parse(name.as_bytes()).expect(name);
-            orders.hear(variable, value.as_bytes());
-        }
-        orders
-    }
-
-    #[test]
-    fn words_add_up_and_the_vary_value_is_the_last_one() {
-        let orders = said(&[
-            ("Cache-Control", "no-autoflush"),
-            ("cache-ctrl", "vary=+a, max-age=5"),
-            ("CACHE-CONTROL", "vary=+a+b"),
-            ("Cache-Vary", ",one"),
-            ("cache-vary", "cookie=two,"),
-            ("cache-key-mod", "-qs:x"),
-        ]);
-        assert_eq!(orders.control(), b"no-autoflush,max-age=5");
-        assert_eq!(orders.vary_value(), b"+a+b");
-        assert_eq!(orders.vary_cookies(), b"one,two");
-        assert_eq!(orders.key_words(), b"-qs:x");
-        assert!(!orders.is_off());
-        assert!(CacheVariable::parse(b"Cache-Controls").is_none());
-    }
-
-    #[test]
-    fn a_round_cannot_take_back_what_the_one_before_told_apart() {
-        let mut orders = said(&[("Cache-Control", "vary=+a+b")]);
-        orders.enter_round();
-        assert_eq!(orders.variable(b"LSCACHE_VARY_VALUE"), None, "rules begin anew");
-        assert_eq!(orders.vary_value(), b"+a+b");
-        for (next, wanted) in
-            [("vary=+a", "+a+b\0+a"), ("vary=+a+b", "+a+b"), ("vary=+a+b+c", "+a+b+c")]
-        {
-            let mut orders = orders.clone();
-            orders.hear(CacheVariable::Control, next.as_bytes());
-            assert_eq!(orders.vary_value(), wanted.as_bytes());
-            orders.enter_round();
-            orders.enter_round();
-            assert_eq!(orders.vary_value(), wanted.as_bytes());
-        }
-    }
-
-    #[test]
-    fn what_is_beyond_a_limit_keeps_the_request_out() {
-        for name in ["Cache-Control", "Cache-Vary", "cache-key-mod", "LSCACHE_VARY_VALUE"] {
-            let orders = said(&[(name, &"x".repeat(TEXT_MAX + 1))]);
-            assert!(orders.is_off(), "{name}");
-        }
-        assert!(said(&[("modcache", "0")]).is_off());
-        assert!(!said(&[("modcache", "1")]).is_off());
-    }
-}
+mod tests;

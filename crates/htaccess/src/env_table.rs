@@ -60,15 +60,40 @@ impl EnvTable {
         &mut self.cache
     }
 
-    /// Begins another round.
-    pub fn enter_round(&mut self) {
-        self.cache.enter_round();
+    /// Begins another round, for the path that the client sent or for another one.
+    pub fn enter_round(&mut self, is_sent_path: bool) {
+        self.cache.enter_round(is_sent_path);
+    }
+
+    /// The round is over, and all rules were evaluated.
+    pub fn conclude(&mut self) {
+        self.cache.conclude();
+    }
+
+    /// Takes the orders for the page cache of a round for the next one.
+    pub fn keep_orders(&mut self, round: &Self) {
+        self.cache.clone_from(&round.cache);
+    }
+
+    /// Whether there are variables, besides orders for the page cache.
+    #[must_use]
+    pub fn has_variables(&self) -> bool {
+        self.iter().next().is_some()
     }
 
     /// Sets `name`. Orders for the page cache accumulate.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.set_by(name, value, false);
+    }
+
+    /// The same by a rule with a condition about the path that the client sent.
+    pub(crate) fn set_for_sent_path(&mut self, name: &[u8], value: &[u8]) {
+        self.set_by(name, value, true);
+    }
+
+    fn set_by(&mut self, name: &[u8], value: &[u8], is_for_sent_path: bool) {
         if let Some(variable) = CacheVariable::parse(name) {
-            self.cache.hear(variable, value);
+            self.cache.hear(variable, value, is_for_sent_path);
             if matches!(variable, CacheVariable::Value | CacheVariable::CookieList) {
                 return;
             }
@@ -101,7 +126,7 @@ impl EnvTable {
     /// Removes `name`.
     pub fn unset(&mut self, name: &[u8]) {
         if CacheVariable::parse(name) == Some(CacheVariable::Value) {
-            self.cache.hear(CacheVariable::Value, b"");
+            self.cache.hear(CacheVariable::Value, b"", false);
         }
         if let Some(place) = self.place(name) {
             self.all[place].value = None;
@@ -122,7 +147,7 @@ impl EnvTable {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none() && self.cache.is_empty()
+        !self.has_variables() && self.cache.is_empty()
     }
 
     /// The approximate memory in bytes.

@@ -24,6 +24,8 @@ const LINES_MAX: usize = 20_000;
 const REPETITIONS_MAX: usize = 512 * 1024;
 /// LIMIT: bytes of memory of a file's expressions, without the last one.
 const COMPILED_MAX: usize = 32 * 1024 * 1024;
+/// LIMIT: lines of a file that the log tells of.
+const NOTES_MAX: usize = 8;
 /// LIMIT: nesting of sections.
 const DEPTH_MAX: usize = 32;
 
@@ -55,6 +57,7 @@ pub fn parse_knowing(text: &[u8], known: &ApacheNames) -> Result<HtaccessFile, H
         before: bolide_regex::compiled_here(),
         depth: 0,
         needs: NeededOverrides::default(),
+        notes: Vec::new(),
     };
     let mut settings = Settings::default();
     parser.body(&mut settings, &Within::default(), None).map_err(|fault| match fault {
@@ -62,7 +65,7 @@ pub fn parse_knowing(text: &[u8], known: &ApacheNames) -> Result<HtaccessFile, H
         ParseFault::At(fault) => fault,
     })?;
     let weight = parser.compiled();
-    Ok(HtaccessFile { settings, needs: parser.needs, weight })
+    Ok(HtaccessFile { settings, needs: parser.needs, weight, notes: parser.notes })
 }
 
 /// An error: at the last line, or elsewhere.
@@ -98,6 +101,7 @@ struct Parser<'a> {
     before: usize,
     depth: usize,
     needs: NeededOverrides,
+    notes: Vec<HtaccessFault>,
 }
 
 /// A section's beginning or end.
@@ -162,6 +166,13 @@ impl Parser<'_> {
         Ok(Some(line.into_owned()))
     }
 
+    /// Notes that the line means less than it says.
+    fn note(&mut self, message: &str) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(HtaccessFault { line: self.line, message: message.to_owned() });
+        }
+    }
+
     fn directive(&mut self, line: &[u8], settings: &mut Settings, within: &Within) -> Parsed<()> {
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (name, arguments) = line.split_at(end);
@@ -181,7 +192,16 @@ impl Parser<'_> {
                         self.needs.note(class, self.line);
                     }
                 }
-                directive.read(arguments, settings, within.methods.as_ref())
+                let read = directive.read(arguments, settings, within.methods.as_ref());
+                if directive == DirectiveName::RewriteRule
+                    && settings.rewriting.rules.last().is_some_and(|rule| rule.is_unclear)
+                {
+                    self.note(
+                        "this rule about the cache has a variable that is not known: requests \
+                         that it may apply to bypass the cache",
+                    );
+                }
+                read
             }
             Directive::OfServer => Err(format!("{} not allowed here", shown(name))),
             Directive::Unknown => Err(unknown(name)),

@@ -78,6 +78,11 @@ pub(crate) struct UrlRule {
     pub(crate) flags: RuleFlags,
     /// Whether it, or a condition of it, looks ahead.
     pub(crate) looks_ahead: bool,
+    /// Whether a condition is about the path that the client sent.
+    pub(crate) asks_for_sent_path: bool,
+    /// Whether it sets variables for the cache, but it or a condition has a variable that nobody
+    /// knows.
+    pub(crate) is_unclear: bool,
 }
 
 /// A condition.

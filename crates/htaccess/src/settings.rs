@@ -24,6 +24,8 @@ pub struct HtaccessFile {
     pub(crate) needs: NeededOverrides,
     /// The memory of its expressions in bytes, without those compiled later to count matches.
     pub(crate) weight: usize,
+    /// Lines that mean less than they say.
+    pub(crate) notes: Vec<HtaccessFault>,
 }
 
 impl HtaccessFile {
@@ -31,6 +33,12 @@ impl HtaccessFile {
     #[must_use]
     pub const fn weight(&self) -> usize {
         self.weight
+    }
+
+    /// Lines that do not have the effect that they have elsewhere; only the first ones.
+    #[must_use]
+    pub fn notes(&self) -> &[HtaccessFault] {
+        &self.notes
     }
 
     /// The first line with a directive that is not permitted.

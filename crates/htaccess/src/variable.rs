@@ -12,6 +12,13 @@ pub enum RequestVariable {
     RequestFilename,
     /// The decoded path.
     RequestUri,
+    /// The decoded path of the client's request, before internal redirects (LiteSpeed's
+    /// `ORG_REQ_URI`).
+    AskedUri,
+    /// The query of the client's request, undecoded (LiteSpeed's `ORG_QUERY_STRING`).
+    AskedQuery,
+    /// Whether the path is that of the client's request: `true` or `false`.
+    IsAskedUri,
     /// The path after the file.
     PathInfo,
     /// The method.
@@ -127,7 +134,10 @@ impl Variable {
         }
         let which = match upper {
             "REQUEST_FILENAME" | "SCRIPT_FILENAME" => Of::RequestFilename,
-            "REQUEST_URI" => Of::RequestUri,
+            // LiteSpeed's `CURRENT_URI` is Apache's `REQUEST_URI`.
+            "REQUEST_URI" | "CURRENT_URI" => Of::RequestUri,
+            "ORG_REQ_URI" => Of::AskedUri,
+            "ORG_QUERY_STRING" => Of::AskedQuery,
             "PATH_INFO" => Of::PathInfo,
             "REQUEST_METHOD" => Of::RequestMethod,
             "REQUEST_SCHEME" => Of::RequestScheme,

@@ -84,8 +84,9 @@ impl CacheTransaction {
 /// even to an empty one: a file cannot join pages that the configuration separates.
 fn set_by_files(orders: &CacheOrders, page: &PageCache, environment: &mut Environment) {
     environment.is_off |= orders.is_off();
+    let control = orders.control();
     let words = [
-        (&b"cache-control"[..], orders.control()),
+        (&b"cache-control"[..], &control[..]),
         (b"cache-vary", orders.vary_cookies()),
         (b"cache-key-mod", orders.key_words()),
     ];
@@ -104,11 +105,24 @@ fn set_by_files(orders: &CacheOrders, page: &PageCache, environment: &mut Enviro
     environment.litemage = orders.litemage();
 }
 
+/// What the last line says of public and of private pages.
+fn last_of_each(lines: impl Iterator<Item = ([bool; 2], bool)>) -> [Option<bool>; 2] {
+    let mut said = [None; 2];
+    for (are_meant, enabled) in lines {
+        for (said, is_meant) in said.iter_mut().zip(are_meant) {
+            *said = if is_meant { Some(enabled) } else { *said };
+        }
+    }
+    said
+}
+
 /// `CacheEnable` and `CacheDisable`: of each kind, the last that matches applies; those of
-/// `.htaccess` files come after those of the configuration.
+/// `.htaccess` files come after those of the configuration. What the files of one round forbid,
+/// those of another cannot permit.
 fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: &mut Environment) {
-    let said = request.htaccess.as_ref().map_or(&[][..], |files| files.cache_orders().prefixes());
-    if page.prefixes.is_empty() && said.is_empty() {
+    let files = request.htaccess.as_ref().map(|files| files.cache_orders().prefixes());
+    let mut rounds = files.into_iter().flatten().peekable();
+    if page.prefixes.is_empty() && rounds.peek().is_none() {
         return;
     }
     let target = request.address();
@@ -116,22 +130,19 @@ fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: 
     let merge = site.server(request.server).merge_slashes;
     let Ok(parsed) = bolide_http::uri::normalise(target, merge, &mut decoded) else { return };
     let path = parsed.path(target, &decoded);
-    let (mut public, mut private) = (None, None);
-    let configured = page.prefixes.iter();
+    let configured = page.prefixes.iter().filter(|one| path.starts_with(&one.path));
     let configured =
-        configured.map(|one| (&one.path, one.scopes.public, one.scopes.private, one.enabled));
-    let said =
-        said.iter().map(|one| (&one.path, one.scopes.public, one.scopes.private, one.enabled));
-    for (_, is_public, is_private, enabled) in
-        configured.chain(said).filter(|prefix| path.starts_with(prefix.0))
-    {
-        if is_public {
-            public = Some(enabled);
-        }
-        if is_private {
-            private = Some(enabled);
+        last_of_each(configured.map(|one| ([one.scopes.public, one.scopes.private], one.enabled)));
+    let mut said = [None; 2];
+    for list in rounds {
+        let own = list.iter().filter(|one| path.starts_with(&one.path));
+        let own =
+            last_of_each(own.map(|one| ([one.scopes.public, one.scopes.private], one.enabled)));
+        for (said, own) in said.iter_mut().zip(own) {
+            *said = if own == Some(false) { own } else { said.or(own) };
         }
     }
+    let [public, private] = [said[0].or(configured[0]), said[1].or(configured[1])];
     environment.no_public = public == Some(false);
     environment.no_private = private == Some(false);
     environment.by_default = match (public, private) {

@@ -35,7 +35,8 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<bool> {
-        ruling.begin_env();
+        let is_asked = ruling.cache_orders().is_of_asked_path();
+        ruling.begin_env(is_asked);
         let (name, groups) = (Some(&user[..]), groups.as_deref());
         let admission = self
             .ask(ruling, target, name, groups, site, ctx, |applied, by| judge.admit(applied, by))?;

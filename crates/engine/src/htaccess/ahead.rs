@@ -170,7 +170,7 @@ impl HtaccessRequest<'_> {
             ahead: Some(Box::new(AheadState::new(of))),
             ..HtaccessRuling::default()
         };
-        ruling.begin_env();
+        ruling.begin_env(false);
         let found = self.look_at(&mut ruling, asking, site, ctx);
         let request = &mut *self.request;
         (request.uri, request.args, request.has_dots) = (uri, args, has_dots);

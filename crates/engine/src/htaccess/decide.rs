@@ -6,15 +6,19 @@
 use std::rc::Rc;
 
 use bolide_conf::model::LogLevel;
-use bolide_htaccess::{Admission, Applied, Effort, EnvTable, Evaluation, PathInfoRule, Stop};
+use bolide_htaccess::{
+    Admission, Applied, Effort, EnvTable, Evaluation, PathInfoRule, RequestVariable, Stop,
+};
 use bolide_http::escape::{UriPart, push_uri};
 
 use super::admission::AdmissionJudge;
+use super::asked::truth;
 use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
 use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
 use super::program;
+use super::questions::{AskedText, Question, Reply};
 use super::reason::push_reason;
 use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, UserProof, method_name};
@@ -80,7 +84,7 @@ pub(crate) fn obey(
         let kept = ctx.rulings.recall(
             entry,
             request,
-            || RequestWorld::outside(request, ctx.conn, ctx.now, &mut links),
+            || RequestWorld::outside(request, ctx.conn, ctx.now, &mut links, site),
             site,
             ctx.files,
             ctx.now,
@@ -129,6 +133,7 @@ impl HtaccessRequest<'_> {
     #[cold]
     fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> (NextStep, Option<KeptWay>) {
         vouch_for_part(self.request);
+        let is_asked = self.request.has_asked_path(site.server(self.request.server).merge_slashes);
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
@@ -136,7 +141,7 @@ impl HtaccessRequest<'_> {
             if let Some(mut ruling) = self.request.htaccess.take() {
                 let own = Rc::make_mut(&mut ruling);
                 take_back(self.request, own);
-                own.begin_round();
+                own.begin_round(is_asked);
                 self.request.htaccess = Some(ruling);
             }
             return (beyond_htaccess(location), None);
@@ -150,8 +155,9 @@ impl HtaccessRequest<'_> {
         let mut held = self.request.htaccess.take().unwrap_or_default();
         let ruling = Rc::make_mut(&mut held);
         take_back(self.request, ruling);
-        ruling.begin_round();
+        ruling.begin_round(is_asked);
         let decided = self.decide(ruling, site, ctx);
+        let is_left = matches!(decided, Ok(AdmittedTarget::Inside(_)));
         let (next, way) = match decided {
             Ok(AdmittedTarget::Content) => {
                 let location = program::enter(self.request, Some(ruling), site);
@@ -171,6 +177,8 @@ impl HtaccessRequest<'_> {
             self.request.arrival.refuse();
         }
         if !matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
+            self.record_asked_path(ruling);
+            ruling.keep_cache_orders(is_left);
             let was_looked_for = ruling.is_looked_for();
             ruling.is_index = std::mem::take(&mut ruling.leads_to_index);
             ruling.is_found = false;
@@ -188,6 +196,16 @@ impl HtaccessRequest<'_> {
             self.request.htaccess = Some(held);
         }
         (next, way)
+    }
+
+    /// Records whether the path is the client's, if that decided about the page cache.
+    fn record_asked_path(&self, ruling: &HtaccessRuling) {
+        let orders = ruling.cache_orders();
+        if orders.asks_whether_path_is_asked() {
+            let of = AskedText::Variable(RequestVariable::IsAskedUri);
+            let text = truth(orders.is_of_asked_path());
+            self.reliance.asked(|| Question::Text(of), || Reply::Text(Some(text.into())));
+        }
     }
 
     fn decide(
@@ -330,6 +348,7 @@ impl HtaccessRequest<'_> {
         let mut ahead = ruling.ahead.take();
         let mut world = RequestWorld {
             request: self.request,
+            merge: site.server(self.request.server).merge_slashes,
             conn: ctx.conn,
             now: ctx.now,
             utc_offset: ctx.clock.utc_offset(),

@@ -379,6 +379,7 @@ fn edit(
         let target = HtaccessTarget::default();
         let mut world = RequestWorld {
             request: scope.request,
+            merge: scope.site.server(scope.request.server).merge_slashes,
             conn: scope.conn,
             now: scope.now,
             utc_offset: scope.clock.utc_offset(),

@@ -1,6 +1,6 @@
 //! The directories on the path to a file, and the `.htaccess` file of each.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,17 +35,22 @@ fn absence_policy() -> ProbePolicy {
 type FileReading = Result<Rc<HtaccessFile>, HtaccessFault>;
 
 /// What a file was read as, and for which names. A reload may change them.
-struct KnownReading(RefCell<(Arc<ApacheNames>, FileReading)>);
+struct KnownReading {
+    of_names: RefCell<(Arc<ApacheNames>, FileReading)>,
+    /// Whether the log has its notes.
+    is_told: Cell<bool>,
+}
 
 impl KnownReading {
     fn new(bytes: &[u8], names: &Arc<ApacheNames>) -> Self {
         let reading = parse_knowing(bytes, names).map(Rc::new);
-        Self(RefCell::new((Arc::clone(names), reading)))
+        let of_names = RefCell::new((Arc::clone(names), reading));
+        Self { of_names, is_told: Cell::new(false) }
     }
 
     /// What the file is for `names`.
     fn of(&self, names: &Arc<ApacheNames>, file: &OpenFile) -> FileReading {
-        let mut own = self.0.borrow_mut();
+        let mut own = self.of_names.borrow_mut();
         if !Arc::ptr_eq(&own.0, names) {
             let bytes = file.content().filter(|_| own.0 != *names);
             let fresh = bytes.map(|bytes| parse_knowing(bytes, names).map(Rc::new));
@@ -277,6 +282,9 @@ impl FileSearch {
                 Some(reading) => {
                     return match reading.of(names, &file) {
                         Ok(read) => {
+                            if !read.notes().is_empty() && !reading.is_told.replace(true) {
+                                self.tell_notes(request, read.notes(), site, ctx);
+                            }
                             let weight = read.weight() as u64;
                             ctx.files.weigh_reading(&self.path, &file, weight, ctx.now);
                             Ok(Some(read))
@@ -311,6 +319,24 @@ impl FileSearch {
             ctx,
         );
         Err(NextStep::Fail(403))
+    }
+
+    /// Logs the lines of a file that mean less than they say.
+    #[cold]
+    fn tell_notes(
+        &self,
+        request: &Request,
+        notes: &[HtaccessFault],
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        for note in notes {
+            log_lines::error(request, site, ctx, LogLevel::Warn, |out| {
+                out.extend_from_slice(&self.path);
+                out.push(b':');
+                out.extend_from_slice(note.to_string().as_bytes());
+            });
+        }
     }
 
     fn htaccess_fault(

@@ -282,12 +282,13 @@ impl HtaccessRuling {
             || self.is_index
             || self.is_found
             || !self.next_env.is_empty()
+            || self.next_env.cache().is_concluded()
             || !self.cookies.is_empty()
     }
 
     /// Whether there was a round before this one.
     pub(super) fn is_later(&self) -> bool {
-        self.is_index || self.is_final || !self.next_env.is_empty()
+        self.is_index || self.is_final || self.next_env.has_variables()
     }
 
     /// The last component of the path on disk.
@@ -328,10 +329,23 @@ impl HtaccessRuling {
         before.choices.clone().filter(|_| is_same)
     }
 
-    /// Sets the initial environment of a round.
-    pub(super) fn begin_env(&mut self) {
+    /// Sets the initial environment of a round, for the path of the client's request or for another
+    /// one.
+    pub(super) fn begin_env(&mut self, is_asked: bool) {
         self.env = self.next_env.clone();
-        self.env.enter_round();
+        self.env.enter_round(is_asked);
+    }
+
+    /// The round is over: what its files said of the page cache is said for the next one, too,
+    /// whatever leads there; `is_left` if rules do, so that not all of them were reached.
+    pub(super) fn keep_cache_orders(&mut self, is_left: bool) {
+        if self.places.is_none() {
+            return;
+        }
+        if !is_left {
+            self.env.conclude();
+        }
+        self.next_env.keep_orders(&self.env);
     }
 
     /// The directives for the page cache, so far.
@@ -350,15 +364,15 @@ impl HtaccessRuling {
         let mut own = Self { user, proof, before, ..Self::default() };
         own.enter_index();
         own.next_env = self.env.clone();
-        own.begin_env();
+        own.begin_env(false);
         own
     }
 
     /// Clears the results for the previous path, for another round.
-    pub(super) fn begin_round(&mut self) {
+    pub(super) fn begin_round(&mut self, is_asked: bool) {
         self.places = None;
         self.opens_round = false;
-        self.begin_env();
+        self.begin_env(is_asked);
         // As in Apache, the type that a rule gave a directory is that of its index.
         if !self.is_looked_for() {
             self.media_type = None;

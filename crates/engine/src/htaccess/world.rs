@@ -16,8 +16,10 @@ use bolide_htaccess::{
     Stop, Surroundings, TextMap, TimePart, choose,
 };
 use bolide_http::date::CivilDate;
+use bolide_http::uri::MergeSlashes;
 use bolide_http::{HttpVersion, Name, Scheme};
 
+use super::asked::truth;
 use super::looks::AheadState;
 use super::questions::{AskedText, Question, Reply, RequestTexts};
 use super::reliance::Reliance;
@@ -26,6 +28,7 @@ use super::target::{HtaccessTarget, TargetKind};
 use super::tls;
 use crate::connection::ConnInfo;
 use crate::request::Request;
+use crate::site::Site;
 use crate::vars::address;
 
 /// LIMIT: paths of one round whose link state is stored.
@@ -44,6 +47,8 @@ static NO_TARGET: HtaccessTarget = HtaccessTarget {
 /// The state that an evaluation borrows.
 pub(super) struct RequestWorld<'a> {
     pub(super) request: &'a Request,
+    /// How the path of the client's request is read.
+    pub(super) merge: MergeSlashes,
     pub(super) conn: &'a ConnInfo,
     pub(super) now: Now,
     pub(super) utc_offset: i32,
@@ -234,10 +239,12 @@ impl<'a> RequestWorld<'a> {
         conn: &'a ConnInfo,
         now: Now,
         links: &'a mut Vec<(Box<[u8]>, bool)>,
+        site: &Site,
     ) -> Self {
         let is_index = request.htaccess.as_ref().is_some_and(|ruling| ruling.is_looked_for());
         Self {
             request,
+            merge: site.server(request.server).merge_slashes,
             conn,
             now,
             utc_offset: 0,
@@ -270,6 +277,9 @@ impl<'a> RequestWorld<'a> {
         let text: &[u8] = match which {
             RequestVariable::RequestFilename => &self.target.file,
             RequestVariable::RequestUri => &request.uri,
+            RequestVariable::AskedUri => return request.push_asked_path(self.merge, out),
+            RequestVariable::AskedQuery => return request.push_asked_query(self.merge, out),
+            RequestVariable::IsAskedUri => truth(request.has_asked_path(self.merge)),
             RequestVariable::PathInfo => &self.target.path_info,
             RequestVariable::RequestMethod => self.method,
             RequestVariable::RequestScheme => match conn.scheme {
@@ -320,8 +330,7 @@ impl<'a> RequestWorld<'a> {
                 Scheme::Http => b"off",
                 Scheme::Https => b"on",
             },
-            RequestVariable::IsSubrequest if self.is_inside => b"true",
-            RequestVariable::IsSubrequest => b"false",
+            RequestVariable::IsSubrequest => truth(self.is_inside),
             RequestVariable::Time(part) => return self.push_time(part, out),
             RequestVariable::Tls(which) => return tls::push(which, conn, self.now, out),
         };

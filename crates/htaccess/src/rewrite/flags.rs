@@ -1,6 +1,7 @@
 //! Flags of rules and conditions.
 
 use super::template::{BackrefEscape, Blank, RuleText};
+use crate::cache::CacheVariable;
 use crate::fault::{ParseResult, shown};
 use crate::variable::split;
 
@@ -120,6 +121,14 @@ impl RuleFlags {
             EnvOrder::Unset(_) => None,
         });
         env.chain(&self.cookies).chain(&self.media_type).chain(&self.handler)
+    }
+
+    /// Whether it sets variables for the cache.
+    pub(crate) fn orders_cache(&self) -> bool {
+        self.env.iter().any(|order| match order {
+            EnvOrder::Set(name, _) => CacheVariable::parse(name).is_some(),
+            EnvOrder::Unset(_) => false,
+        })
     }
 
     /// Parses `[…]`.

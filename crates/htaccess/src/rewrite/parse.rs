@@ -196,7 +196,21 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
         || conditions.iter().any(RewriteCondition::looks_ahead);
     own.looks_ahead |= looks_ahead;
     let line = own.line;
-    let rule = UrlRule { line, conditions, pattern, negated, substitution, flags, looks_ahead };
+    let asks_for_sent_path = conditions.iter().any(|it| it.text.asks_for_sent_path());
+    let is_unclear = flags.orders_cache()
+        && (conditions.iter().any(RewriteCondition::has_unknown)
+            || flags.texts().any(RuleText::has_unknown));
+    let rule = UrlRule {
+        line,
+        conditions,
+        pattern,
+        negated,
+        substitution,
+        flags,
+        looks_ahead,
+        asks_for_sent_path,
+        is_unclear,
+    };
     own.rules.push(rule);
     Ok(())
 }
@@ -213,6 +227,15 @@ impl RewriteCondition {
                 CondTest::Compares(_, with) => with.reads_condition(),
                 CondTest::Holds(_) => true,
             }
+    }
+
+    /// Whether it has a variable that nobody knows.
+    pub(super) fn has_unknown(&self) -> bool {
+        let compares = match &self.test {
+            CondTest::Compares(_, with) => with.has_unknown(),
+            _ => false,
+        };
+        compares || self.text.has_unknown()
     }
 
     /// Whether it looks ahead.

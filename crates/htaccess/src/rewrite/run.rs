@@ -182,6 +182,10 @@ impl Pass<'_> {
         if rule.looks_ahead {
             by.ahead = self.targets_ahead(&scratch.subject);
         }
+        if rule.is_unclear && self.may_meet(&rule.conditions, scratch, by)? {
+            // Whatever the rule says of the cache, it may say it of this request.
+            by.env.cache_mut().turn_off();
+        }
         if !self.meets(&rule.conditions, scratch, by)? {
             return Ok(Applied::No);
         }
@@ -237,7 +241,10 @@ impl Pass<'_> {
             match order {
                 EnvOrder::Set(name, value) => {
                     let value = value.value(backrefs, by);
-                    by.env.set(name, &value);
+                    match rule.asks_for_sent_path {
+                        true => by.env.set_for_sent_path(name, &value),
+                        false => by.env.set(name, &value),
+                    }
                 }
                 EnvOrder::Unset(name) => by.env.unset(name),
             }
@@ -342,6 +349,25 @@ impl Pass<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the conditions may hold, for some values of the variables that nobody knows.
+    fn may_meet(
+        &mut self,
+        conditions: &[RewriteCondition],
+        scratch: &mut RuleScratch,
+        by: &mut Evaluation<'_>,
+    ) -> Result<bool, Stop> {
+        let (mut all, mut any) = (true, false);
+        for condition in conditions {
+            self.count(by)?;
+            any |= condition.has_unknown() || condition.holds(scratch, by)?;
+            if !condition.or_next {
+                all &= std::mem::take(&mut any);
+            }
+        }
+        scratch.of_condition.clear();
+        Ok(all)
     }
 
     fn finish(mut self, base: Option<&[u8]>) -> Result<PassOutcome, Stop> {

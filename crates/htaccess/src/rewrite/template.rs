@@ -3,7 +3,7 @@
 use crate::escape::push_hex;
 use crate::fault::ParseResult;
 use crate::pattern::Groups;
-use crate::variable::{Variable, split};
+use crate::variable::{RequestVariable, Variable, split};
 use crate::world::{AheadKind, Asked, Evaluation};
 
 /// The escaping of a backreference's value.
@@ -219,6 +219,23 @@ impl RuleText {
             Part::OfMap { key, default, .. } => key.reads_condition() || default.reads_condition(),
             Part::Text(_) | Part::OfRule(_) | Part::Of(_) | Part::Ahead(..) => false,
         })
+    }
+
+    /// Whether it has a variable that nobody knows, which is empty.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Of(variable) | Part::Ahead(_, variable) => {
+                matches!(variable, Variable::Fixed(_))
+            }
+            Part::OfMap { key, default, .. } => key.has_unknown() || default.has_unknown(),
+            Part::Text(_) | Part::OfRule(_) | Part::OfCondition(_) => false,
+        })
+    }
+
+    /// Whether it is about the path that the client sent, whatever the current one is.
+    pub(crate) fn asks_for_sent_path(&self) -> bool {
+        let sent = Variable::Request(RequestVariable::AskedUri);
+        self.parts.iter().any(|part| matches!(part, Part::Of(variable) if *variable == sent))
     }
 
     /// Whether it looks ahead.
