@@ -306,9 +306,12 @@ fn directives_that_mean_nothing_are_refused_with_their_line() {
     let rows = [
         ("CacheLookup perhaps", "CacheLookup must be On or Off"),
         ("CacheLookup shared on", "'shared' is neither public nor private"),
-        ("CacheEnable public", "CacheEnable takes a path with a slash"),
+        ("CacheEnable public shop", "CacheEnable takes a path with a slash"),
+        ("CacheMaxExpire soon", "CacheMaxExpire requires a number of seconds"),
+        ("RewriteRule .* - [E=Cache-Control:private,maxage=3]", "unknown flag 'maxage'"),
+        ("RewriteRule .* - [E=other:private,max-age=3]", "unknown flag 'max-age'"),
         ("CacheKeyModify +qs:a", "CacheKeyModify: '+qs:a' is not known"),
-        ("CacheEngine on", "CacheEngine not allowed here"),
+        ("CacheEngine perhaps", "CacheEngine must be On or Off"),
         ("LiteMage", "LiteMage takes one argument"),
     ];
     for (line, why) in rows {
@@ -344,4 +347,92 @@ fn vary_rules_of_the_configuration_and_of_the_file_both_count() {
         assert_eq!(shop.seen(path, ""), hit(1), "{path}");
         assert_eq!(shop.seen(path, WEBP), hit(2), "{path}");
     }
+}
+
+#[test]
+fn words_of_cache_control_need_no_quotes() {
+    let rules = [
+        "[E=cache-control:private,max-age=300]",
+        "[E=Cache-Control:private,max-age=300,E=x:1]",
+        "[NC,E=cache-ctrl:no-vary,private,max-age=300,L]",
+    ];
+    for flags in rules {
+        let rule = format!("RewriteEngine on\nRewriteRule .* - {flags}\n");
+        let shop = Shop::with("page_cache auto;", &format!("{rule}{FRONT}"));
+        fs::write(shop.server.www("a.php"), "<?php").unwrap();
+        shop.app.say("/a.php", "Content-Type: text/html");
+        let session = |name| format!("Cookie: PHPSESSID={name}aaaaaaaaaaaaaaaa\r\n");
+        assert_eq!(shop.seen("/a.php", &session("a")), miss(1), "{flags}");
+        let own = ("hit,private".to_owned(), "run 1".to_owned());
+        assert_eq!(shop.seen("/a.php", &session("a")), own, "{flags}");
+        assert_eq!(shop.seen("/a.php", &session("b")), miss(2), "{flags}");
+    }
+    let rule =
+        "RewriteEngine on\nRewriteRule .* - [E=Cache-Vary:one,two,E=cache-key-mod:-qs:a,-qs:b]\n";
+    let shop = Shop::with("page_cache auto;", &format!("{rule}{FRONT}"));
+    shop.app.say("/?a=1&b=1", PUBLIC);
+    shop.app.say("/?b=2", PUBLIC);
+    shop.app.say("/", PUBLIC);
+    assert_eq!(shop.seen("/?a=1&b=1", ""), miss(1));
+    assert_eq!(shop.seen("/?b=2", ""), hit(1));
+    assert_eq!(shop.seen("/", "Cookie: two=1\r\n"), miss(1));
+    assert_eq!(shop.seen("/", "Cookie: one=1\r\n"), miss(2));
+}
+
+#[test]
+fn directives_of_litespeeds_server_are_known_and_what_restricts_counts() {
+    let unused = [
+        "CacheRoot /srv/cache",
+        "CacheEngine on esi crawler",
+        "CacheIgnoreCacheControl On",
+        "CacheStoreNoStore On",
+        "CacheStorePrivate On",
+        "CacheDefaultExpire 60",
+    ];
+    for line in unused {
+        let file = format!("<IfModule LiteSpeed>\n{line}\n</IfModule>\n");
+        let shop = Shop::with("page_cache auto;", &file);
+        shop.app.say("/", "Cache-Control: private, no-store");
+        for run in 1..4 {
+            assert_eq!(shop.seen("/", ""), past(run), "{line}");
+        }
+        let log = shop.server.error_log();
+        let name = line.split(' ').next().unwrap();
+        let told = format!("/.htaccess:2: {name} has no effect in this place");
+        assert_eq!(log.matches(&told).count(), 1, "{line}: {log}");
+    }
+    let off = [
+        "CacheEngine off",
+        "CacheDisable public",
+        "CacheDisable /",
+        "CacheMaxExpire 0\nCacheStaleAge 0",
+    ];
+    for line in off {
+        let shop = Shop::with("page_cache auto;", &format!("{line}\n"));
+        shop.app.say("/", PUBLIC);
+        for run in 1..4 {
+            assert_eq!(shop.seen("/", "").1, format!("run {run}"), "{line}");
+        }
+    }
+    let shop = Shop::with("page_cache auto;", "CacheEnable public\nCacheMaxExpire 600\n");
+    shop.app.say("/", "Content-Type: text/html");
+    assert_eq!(shop.seen("/", ""), miss(1));
+    assert_eq!(shop.seen("/", ""), hit(1));
+}
+
+#[test]
+fn a_file_shortens_lifetimes_and_lengthens_none() {
+    let shop = Shop::with("page_cache auto;", "CacheMaxExpire 1\nCacheStaleAge 0\n");
+    shop.app.say("/", PUBLIC);
+    assert_eq!(shop.seen("/", ""), miss(1));
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    assert_eq!(shop.seen("/", ""), miss(2));
+    let shop = Shop::with(
+        "page_cache auto; page_cache_max_ttl 1s; page_cache_stale 0;",
+        "CacheMaxExpire 600\nCacheStaleAge 600\n",
+    );
+    shop.app.say("/", PUBLIC);
+    assert_eq!(shop.seen("/", ""), miss(1));
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    assert_eq!(shop.seen("/", ""), miss(2));
 }

@@ -6,7 +6,7 @@ mod parse;
 
 use bolide_http::lscache::LsCacheControl;
 
-pub(crate) use parse::{key_modify, litemage, lookup, prefix};
+pub(crate) use parse::{engine, key_modify, litemage, lookup, prefix, time};
 
 /// LIMIT: bytes of words for one request, of each kind. Beyond it the request is not cached.
 const TEXT_MAX: usize = 16 * 1024;
@@ -44,6 +44,12 @@ pub(crate) enum CacheLine {
     Key(Box<[u8]>),
     /// `LiteMage`
     LiteMage(bool),
+    /// `CacheEngine off`
+    Off,
+    /// `CacheMaxExpire`
+    LifetimeMax(u32),
+    /// `CacheStaleAge`
+    StaleMax(u32),
 }
 
 /// A variable for the cache.
@@ -83,6 +89,35 @@ impl CacheVariable {
     }
 }
 
+/// The words of cache control that are no permission; those of [`PERMISSIONS`] are words, too.
+const CONTROL_WORDS: [&[u8]; 9] = [
+    b"no-cache",
+    b"no-store",
+    b"private",
+    b"no-autoflush",
+    b"set-blank",
+    b"reload-after",
+    b"esi=",
+    b"vary=",
+    b"flush",
+];
+
+/// Words of cache control that permit more than is permitted without them.
+const PERMISSIONS: [&[u8]; 6] =
+    [b"max-age", b"s-maxage", b"max-stale", b"public", b"shared", b"no-vary"];
+
+impl CacheVariable {
+    /// Whether its value may have this word, after a comma.
+    pub(crate) fn has_word(self, word: &[u8]) -> bool {
+        match self {
+            Self::Control => permits(word) || begins_with_one(word, &CONTROL_WORDS),
+            Self::Key => begins_with_one(word, &[b"-qs:"]) || word.eq_ignore_ascii_case(b"clear"),
+            Self::Cookies | Self::CookieList => !word.is_empty(),
+            Self::Switch | Self::Value => false,
+        }
+    }
+}
+
 /// The orders for the cache about one request. Those of rules accumulate over all rounds; of
 /// directives the last one of a round counts, but `CacheKeyModify` is that of the client's path.
 ///
@@ -110,6 +145,9 @@ pub struct CacheOrders {
     /// Whether a round with directives for prefixes is to begin a list of its own.
     begins_prefixes: bool,
     litemage: Option<bool>,
+    /// The longest lifetime in seconds, and the longest time that a stale page is sent.
+    lifetime_max: Option<u32>,
+    stale_max: Option<u32>,
     /// Whether the path of the round is not that of the client's request.
     is_elsewhere: bool,
     /// Whether a round went through all rules for the client's path.
@@ -179,6 +217,13 @@ impl CacheOrders {
     #[must_use]
     pub const fn is_of_asked_path(&self) -> bool {
         !self.is_elsewhere
+    }
+
+    /// The longest lifetime of a page in seconds, and the longest time that it is sent while it is
+    /// stale.
+    #[must_use]
+    pub const fn times_max(&self) -> [Option<u32>; 2] {
+        [self.lifetime_max, self.stale_max]
     }
 
     /// The value of `LiteMage`, if it is given.
@@ -317,6 +362,9 @@ impl CacheOrders {
                 CacheLine::Key(_) if keeps_key => {}
                 CacheLine::Key(word) => self.is_off |= !add(&mut self.key, word),
                 CacheLine::LiteMage(on) => self.litemage = Some(*on),
+                CacheLine::Off => self.is_off = true,
+                CacheLine::LifetimeMax(max) => lower(&mut self.lifetime_max, *max),
+                CacheLine::StaleMax(max) => lower(&mut self.stale_max, *max),
             }
         }
         for (said, no) in self.lookup.iter_mut().zip(self.no_lookup) {
@@ -345,12 +393,22 @@ impl CacheOrders {
     }
 }
 
+/// Lowers a limit.
+fn lower(limit: &mut Option<u32>, to: u32) {
+    *limit = Some(limit.map_or(to, |limit| limit.min(to)));
+}
+
 /// Whether a word of cache control permits more than is permitted without it.
 fn permits(word: &[u8]) -> bool {
-    // As in the protocol, a word counts by its beginning.
-    [&b"max-age"[..], b"s-maxage", b"max-stale", b"public", b"shared", b"no-vary"]
-        .iter()
-        .any(|known| word.get(..known.len()).is_some_and(|it| it.eq_ignore_ascii_case(known)))
+    begins_with_one(word, &PERMISSIONS)
+}
+
+/// Whether a word begins with one of these: as in the protocol, a word counts by its beginning.
+fn begins_with_one(word: &[u8], all: &[&[u8]]) -> bool {
+    let begins = |known: &&[u8]| {
+        word.get(..known.len()).is_some_and(|start| start.eq_ignore_ascii_case(known))
+    };
+    all.iter().any(begins)
 }
 
 fn append(text: &mut Vec<u8>, word: &[u8]) {

@@ -201,6 +201,9 @@ impl Parser<'_> {
                          that it may apply to bypass the cache",
                     );
                 }
+                if directive.is_without_effect(arguments) {
+                    self.note(&format!("{} has no effect in this place", shown(name)));
+                }
                 read
             }
             Directive::OfServer => Err(format!("{} not allowed here", shown(name))),

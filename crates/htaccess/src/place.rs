@@ -59,7 +59,12 @@ impl ServerPlace {
             }
             text.push(b'\n');
         }
-        Ok(Self { path, overrides, maps, file: parse(&text)? })
+        let file = parse(&text)?;
+        match file.notes().first() {
+            // In the configuration, what has no effect is refused.
+            Some(note) => Err(note.clone()),
+            None => Ok(Self { path, overrides, maps, file }),
+        }
     }
 
     fn path<'w, 'a>(words: &'w [&'a [u8]]) -> ParseResult<(PlacePath, &'w [&'a [u8]])> {

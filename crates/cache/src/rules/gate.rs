@@ -33,6 +33,9 @@ pub struct Environment {
     /// Whether public and private objects are looked up, where a directory's `CacheLookup` decides
     /// it.
     pub lookup: [Option<bool>; 2],
+    /// The longest lifetime of a response in seconds, and the longest time that it is sent while it
+    /// is stale and refreshed (`CacheMaxExpire`, `CacheStaleAge` of a directory).
+    pub times_max: [Option<u32>; 2],
     /// Whether applications get `X-LITEMAGE`, where a directory's `LiteMage` decides it.
     pub litemage: Option<bool>,
     /// The server authenticated the client, and the application may know the user: counts as

@@ -103,6 +103,7 @@ fn set_by_files(orders: &CacheOrders, page: &PageCache, environment: &mut Enviro
     }
     environment.lookup = orders.lookup();
     environment.litemage = orders.litemage();
+    environment.times_max = orders.times_max();
 }
 
 /// What the last line says of public and of private pages.

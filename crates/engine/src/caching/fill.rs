@@ -33,7 +33,7 @@ use bolide_http::{FieldMap, Method, Name, OriginHead, date};
 use bolide_upstream::OriginNews;
 
 use self::inlines::InlineCutting;
-use self::kept_head::{kept_head, push_tags, stretch};
+use self::kept_head::{kept_head, push_tags, settle_times};
 use crate::caching::StoreIntent;
 use crate::caching::identity::{page_id, push_session};
 use crate::caching::reach::tag_page;
@@ -343,7 +343,7 @@ impl Fill {
             return permit.abandon(AbandonReason::Gone);
         }
         self.kept_as.settle(&head.fields, scope);
-        stretch(&mut decision, answer.fields, caching);
+        settle_times(&mut decision, answer.fields, caching, &facts);
         self.ttl = Some(decision.ttl);
         let narrow = self.narrow_url(&decision, scope, caching, &head.fields);
         // A purge may have come while the fetch had the key of another URL.
@@ -407,7 +407,7 @@ impl Fill {
                 false => AbandonReason::Gone,
             });
         }
-        stretch(&mut decision, answer.fields, caching);
+        settle_times(&mut decision, answer.fields, caching, &facts);
         // The stored body is the same, whatever the 304 says or omits.
         decision.esi |= old.is_esi();
         if caching.is_page() && decision.cookies.is_empty() {

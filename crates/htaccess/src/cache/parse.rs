@@ -43,14 +43,21 @@ pub(crate) fn lookup(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<
     push(own, CacheLine::Lookup(scopes, on_or_off("CacheLookup", &word)?))
 }
 
-/// `CacheEnable [public | private] /PATH`, `CacheDisable …`
+/// `CacheEnable public | private`, `CacheEnable [public | private] /PATH`, `CacheDisable …`. Without
+/// a path it is for everything that the file is for.
 pub(crate) fn prefix(
     own: &mut Vec<CacheLine>,
     name: &str,
     arguments: &[u8],
     enabled: bool,
 ) -> ParseResult<()> {
-    let (scopes, path) = scoped(name, arguments)?;
+    let (mut scopes, mut path) = scoped(name, arguments)?;
+    let is_scope = [&b"public"[..], b"private"].iter().any(|it| path.eq_ignore_ascii_case(it));
+    if is_scope && scopes.public && scopes.private {
+        scopes.public = path.eq_ignore_ascii_case(b"public");
+        scopes.private = !scopes.public;
+        path = b"/".to_vec();
+    }
     if path.first() != Some(&b'/') {
         return Err(format!("{name} takes a path with a slash"));
     }
@@ -74,6 +81,32 @@ pub(crate) fn key_modify(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseRes
         0 => Err("CacheKeyModify requires at least one argument".to_owned()),
         _ => Ok(()),
     }
+}
+
+/// `CacheEngine on [esi] [crawler] | off`; the configuration alone switches it on.
+pub(crate) fn engine(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
+    let word = ArgumentWords::new(arguments).next_word().unwrap_or_default();
+    match on_or_off("CacheEngine", &word)? {
+        true => Ok(()),
+        false => push(own, CacheLine::Off),
+    }
+}
+
+/// `CacheMaxExpire SECONDS`, `CacheStaleAge SECONDS`
+pub(crate) fn time(
+    own: &mut Vec<CacheLine>,
+    name: &str,
+    arguments: &[u8],
+    line: fn(u32) -> CacheLine,
+) -> ParseResult<()> {
+    let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
+    let [word] = &words[..] else { return Err(format!("{name} takes one argument")) };
+    let is_number = !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+    if !is_number {
+        return Err(format!("{name} requires a number of seconds"));
+    }
+    let seconds = std::str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+    push(own, line(seconds.unwrap_or(u32::MAX)))
 }
 
 /// `LiteMage on | off`

@@ -3,7 +3,7 @@
 use super::names::DirectiveName;
 use super::php;
 use crate::access::{self, Requirement};
-use crate::cache;
+use crate::cache::{self, CacheLine};
 use crate::expires;
 use crate::fault::{ParseResult, shown};
 use crate::headers::{self, HeaderSide};
@@ -102,6 +102,14 @@ impl DirectiveName {
             }
             Self::CacheDisable => cache::prefix(&mut own.cache, "CacheDisable", arguments, false),
             Self::CacheEnable => cache::prefix(&mut own.cache, "CacheEnable", arguments, true),
+            Self::CacheEngine => cache::engine(&mut own.cache, arguments),
+            Self::CacheMaxExpire => {
+                cache::time(&mut own.cache, "CacheMaxExpire", arguments, CacheLine::LifetimeMax)
+            }
+            Self::CacheStaleAge => {
+                cache::time(&mut own.cache, "CacheStaleAge", arguments, CacheLine::StaleMax)
+            }
+            Self::CacheUnused => Ok(()),
             Self::CacheKeyModify => cache::key_modify(&mut own.cache, arguments),
             Self::CacheLookup => cache::lookup(&mut own.cache, arguments),
             Self::LiteMage => cache::litemage(&mut own.cache, arguments),

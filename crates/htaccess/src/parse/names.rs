@@ -34,8 +34,13 @@ pub(super) enum DirectiveName {
     BrowserMatchNoCase,
     CacheDisable,
     CacheEnable,
+    CacheEngine,
     CacheKeyModify,
     CacheLookup,
+    CacheMaxExpire,
+    CacheStaleAge,
+    /// A directive of LiteSpeed's cache that has no effect in a file.
+    CacheUnused,
     CgiPassAuth,
     DefaultLanguage,
     Deny,
@@ -93,7 +98,7 @@ pub(super) enum DirectiveName {
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 75] = [
+const NAMES: [(&str, DirectiveName); 87] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
@@ -112,10 +117,22 @@ const NAMES: [(&str, DirectiveName); 75] = [
     ("authuserfile", N::AuthUserFile),
     ("browsermatch", N::BrowserMatch),
     ("browsermatchnocase", N::BrowserMatchNoCase),
+    ("cachedefaultexpire", N::CacheUnused),
     ("cachedisable", N::CacheDisable),
     ("cacheenable", N::CacheEnable),
+    ("cacheengine", N::CacheEngine),
+    ("cacheignorecachecontrol", N::CacheUnused),
+    ("cacheignorenolastmod", N::CacheUnused),
     ("cachekeymodify", N::CacheKeyModify),
+    ("cachelastmodifiedfactor", N::CacheUnused),
     ("cachelookup", N::CacheLookup),
+    ("cachemaxexpire", N::CacheMaxExpire),
+    ("cacheminexpire", N::CacheUnused),
+    ("cacheroot", N::CacheUnused),
+    ("cachestaleage", N::CacheStaleAge),
+    ("cachestoreexpired", N::CacheUnused),
+    ("cachestorenostore", N::CacheUnused),
+    ("cachestoreprivate", N::CacheUnused),
     ("cgipassauth", N::CgiPassAuth),
     ("defaultlanguage", N::DefaultLanguage),
     ("deny", N::Deny),
@@ -172,6 +189,15 @@ const NAMES: [(&str, DirectiveName); 75] = [
 ];
 
 impl DirectiveName {
+    /// Whether it has no effect with these arguments, which it has elsewhere.
+    pub(super) fn is_without_effect(self, arguments: &[u8]) -> bool {
+        match self {
+            Self::CacheUnused => true,
+            Self::CacheEngine => !arguments.trim_ascii().eq_ignore_ascii_case(b"off"),
+            _ => false,
+        }
+    }
+
     /// The class of `AllowOverride` that permits it; none if any file may use it.
     pub(super) const fn class(self) -> Option<OverrideClass> {
         use OverrideClass as C;
@@ -199,8 +225,12 @@ impl DirectiveName {
             Self::Options | Self::PhpFlag | Self::PhpValue | Self::SslOptions => C::Options,
             Self::CacheDisable
             | Self::CacheEnable
+            | Self::CacheEngine
             | Self::CacheKeyModify
             | Self::CacheLookup
+            | Self::CacheMaxExpire
+            | Self::CacheStaleAge
+            | Self::CacheUnused
             | Self::LimitRequestBody
             | Self::LiteMage
             | Self::ServerSignature => return None,
@@ -251,16 +281,11 @@ impl DirectiveName {
 }
 
 /// Directives of the server configuration, in lower case.
-const OF_SERVER: [&str; 39] = [
+const OF_SERVER: [&str; 34] = [
     "alias",
     "aliasmatch",
     "allowoverride",
     "allowoverridelist",
-    "cacheengine",
-    "cacheignorecachecontrol",
-    "cachemaxexpire",
-    "cacheroot",
-    "cachestaleage",
     "customlog",
     "define",
     "documentroot",

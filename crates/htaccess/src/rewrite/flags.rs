@@ -73,28 +73,103 @@ pub(crate) struct QueryFlags {
     pub(crate) splits_last: bool,
 }
 
-/// Splits `[…]` into keys and values.
+/// Splits `[…]` into keys and values. As in LiteSpeed, words of cache control that follow an `E` of
+/// one of its variables are part of its value: `[E=Cache-Control:private,max-age=300]`.
 pub(crate) fn fields(flags: &[u8], whose: &str) -> ParseResult<Vec<(Vec<u8>, Vec<u8>)>> {
     let inner = flags.strip_prefix(b"[").and_then(|flags| flags.strip_suffix(b"]"));
     let inner = inner.ok_or_else(|| format!("{whose}: bad flag delimiters"))?;
-    let mut pairs = Vec::new();
+    let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut rest = Some(inner);
+    // LiteSpeed's variable whose value the field before ended in.
+    let mut open: Option<CacheVariable> = None;
     while let Some(text) = rest {
         if let Some((value, behind)) = quoted_env(text) {
             pairs.push((b"e".to_vec(), value.to_vec()));
-            rest = behind;
+            (rest, open) = (behind, None);
             continue;
         }
         let comma = text.iter().position(|byte| *byte == b',');
         let (field, behind) = text.split_at(comma.unwrap_or(text.len()));
         let field = field.trim_ascii();
-        pairs.push(match split(field, b'=') {
-            Some((key, value)) => (key.trim_ascii().to_vec(), value.to_vec()),
-            None => (field.to_vec(), Vec::new()),
-        });
         rest = behind.get(1..);
+        if open.is_some_and(|variable| variable.has_word(field) && !is_flag(field))
+            && let Some((_, value)) = pairs.last_mut()
+        {
+            value.push(b',');
+            value.extend_from_slice(field);
+            continue;
+        }
+        let (key, value) = match split(field, b'=') {
+            Some((key, value)) => (key.trim_ascii(), value),
+            None => (field, &b""[..]),
+        };
+        let variable = split(value, b':').and_then(|(name, _)| CacheVariable::parse(name));
+        open = variable.filter(|_| is_env(key));
+        pairs.push((key.to_vec(), value.to_vec()));
     }
     Ok(pairs)
+}
+
+/// The names of flags.
+const FLAGS: [&str; 48] = [
+    "b",
+    "backrefnoplus",
+    "bctls",
+    "bne",
+    "bnp",
+    "c",
+    "chain",
+    "co",
+    "cookie",
+    "discardpath",
+    "dpi",
+    "e",
+    "end",
+    "env",
+    "f",
+    "forbidden",
+    "g",
+    "gone",
+    "h",
+    "handler",
+    "l",
+    "last",
+    "n",
+    "nc",
+    "ne",
+    "next",
+    "nocase",
+    "noescape",
+    "nosubreq",
+    "ns",
+    "p",
+    "passthrough",
+    "proxy",
+    "pt",
+    "qsa",
+    "qsappend",
+    "qsd",
+    "qsdiscard",
+    "qsl",
+    "qslast",
+    "r",
+    "redirect",
+    "s",
+    "skip",
+    "t",
+    "type",
+    "unsafeallow3f",
+    "unsafeprefixstat",
+];
+
+fn is_env(key: &[u8]) -> bool {
+    [&b"e"[..], b"env"].iter().any(|name| key.eq_ignore_ascii_case(name))
+}
+
+/// Whether a field is a flag, and not a word of the value before.
+fn is_flag(field: &[u8]) -> bool {
+    let key = split(field, b'=').map_or(field, |(key, _)| key.trim_ascii());
+    FLAGS.iter().any(|name| key.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// `E="NAME:VALUE"`, LiteSpeed's syntax: commas within the quotes belong to the value. Returns the
@@ -102,8 +177,7 @@ pub(crate) fn fields(flags: &[u8], whose: &str) -> ParseResult<Vec<(Vec<u8>, Vec
 fn quoted_env(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let text = text.trim_ascii_start();
     let (key, value) = split(text, b'=')?;
-    let is_env = [&b"e"[..], b"env"].iter().any(|name| key.eq_ignore_ascii_case(name));
-    let inner = value.strip_prefix(b"\"").filter(|_| is_env)?;
+    let inner = value.strip_prefix(b"\"").filter(|_| is_env(key))?;
     let (inside, behind) = split(inner, b'"')?;
     let behind = behind.trim_ascii_start();
     match behind.first() {
@@ -249,4 +323,40 @@ pub(crate) fn status(digits: &[u8]) -> Option<u16> {
             | 429 | 431 | 451 | 500..=508 | 510 | 511
     );
     is_known.then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FLAGS, RuleFlags, fields};
+
+    fn shown(flags: &str) -> Vec<String> {
+        let all = fields(flags.as_bytes(), "RewriteRule").unwrap();
+        let text = |text: &[u8]| String::from_utf8(text.to_vec()).unwrap();
+        all.iter().map(|(key, value)| format!("{} {}", text(key), text(value))).collect()
+    }
+
+    #[test]
+    fn words_of_cache_control_belong_to_the_variable_before_them() {
+        let rows: [(&str, &[&str]); 8] = [
+            ("[E=cache-control:private,max-age=300]", &["E cache-control:private,max-age=300"]),
+            ("[L,env=Cache-Ctrl:a, no-cache ,NC]", &["L ", "env Cache-Ctrl:a,no-cache", "NC "]),
+            ("[E=Cache-Control:a,nocache]", &["E Cache-Control:a", "nocache "]),
+            ("[E=\"Cache-Control:a\",public]", &["e Cache-Control:a", "public "]),
+            ("[E=Cache-Vary:a,b,ck,L]", &["E Cache-Vary:a", "b ", "ck ", "L "]),
+            ("[E=Cache-Vary:a,ck,L]", &["E Cache-Vary:a,ck", "L "]),
+            ("[E=cache-key-mod:-qs:a,-qs:b,x]", &["E cache-key-mod:-qs:a,-qs:b", "x "]),
+            ("[E=other:private,max-age=300]", &["E other:private", "max-age 300"]),
+        ];
+        for (flags, wanted) in rows {
+            assert_eq!(shown(flags), wanted, "{flags}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_flags_is_that_of_the_parser() {
+        for name in FLAGS {
+            let unknown = RuleFlags::parse(format!("[{name}]").as_bytes()).err();
+            assert!(!unknown.is_some_and(|why| why.contains("unknown flag")), "{name}");
+        }
+    }
 }

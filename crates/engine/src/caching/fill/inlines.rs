@@ -144,6 +144,7 @@ impl Fill {
             CacheScope::Private => caching.policy.private_ttl,
         });
         let most = caching.conf.page.max_ttl.map_or(TTL_MAX, |max| max.as_secs() as u32);
+        let most = most.min(facts.environment.times_max[0].unwrap_or(TTL_MAX));
         // Nothing else finds it, once the page is replaced.
         let of_page = self.ttl.unwrap_or(UNSTORED_TTL);
         let ttl = ttl.min(most).min(of_page).min(TTL_MAX);

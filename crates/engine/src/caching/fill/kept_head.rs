@@ -1,13 +1,31 @@
 //! The head of a response as it is stored, and its freshness lifetime.
 
-use bolide_cache::rules::{self, AnswerSource, StoreDecision};
+use bolide_cache::rules::{self, AnswerSource, Facts, StoreDecision};
 use bolide_cache::{ObjectHead, Tags};
 use bolide_http::{FieldMap, Name, date};
 
 use crate::caching::{Caching, STALE_FOR_EVER};
 
+/// Applies the lifetimes of the configuration, and the limits of `.htaccess` files.
+pub(super) fn settle_times(
+    decision: &mut StoreDecision,
+    answer: &FieldMap,
+    caching: &Caching,
+    facts: &Facts<'_>,
+) {
+    stretch(decision, answer, caching);
+    let [lifetime, stale] = facts.environment.times_max;
+    if let Some(max) = lifetime {
+        decision.ttl = decision.ttl.min(max);
+    }
+    if let Some(max) = stale {
+        decision.stale_while_revalidate = decision.stale_while_revalidate.min(max);
+        decision.stale_if_error = decision.stale_if_error.min(max);
+    }
+}
+
 /// Applies the stale lifetimes of the configuration.
-pub(super) fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
+fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
     let page = &caching.conf.page;
     if caching.is_page() {
         if let Some(max) = page.max_ttl {
