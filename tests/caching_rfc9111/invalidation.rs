@@ -55,6 +55,12 @@ fn pages_that_the_answer_names_go_too() {
         ("Location: http://localhost:PORT@", true),
         ("Location: http://LOCALHOST:PORT@", true),
         ("Location: http://localhost:PORT@#top", true),
+        ("Location: NAME", true),
+        ("Location: ./x/../NAME#top", true),
+        ("Content-Location: NAME", true),
+        ("Location: //localhost:PORT@", true),
+        ("Location: x:NAME", false),
+        ("Location: NAME/", false),
         ("Location: http://localhost:1@", false),
         ("Location: https://localhost:PORT@", false),
         ("Location: http://elsewhere:PORT@", false),
@@ -66,7 +72,9 @@ fn pages_that_the_answer_names_go_too() {
     for (field, expected) in rows {
         let kept = lab.page(KEEP);
         assert_eq!(run(&lab.get(&kept)), 1);
-        let field = field.replace("PORT", &port.to_string()).replace('@', &kept);
+        let name = kept.rsplit('/').next().unwrap();
+        let field = field.replace("NAME", name).replace("PORT", &port.to_string());
+        let field = field.replace('@', &kept);
         let other = lab.page(&format!("Status: 201\n{field}"));
         assert_eq!(lab.send("POST", &other, "x").status, 201);
         assert_eq!(run(&lab.get(&kept)) == 2, expected, "{field}");

@@ -245,14 +245,15 @@ fn unsafe_requests_drop_what_they_may_have_changed() {
     };
     let both = "Location: https://A.test/new#top|Content-Location: /other";
     assert_eq!(paths(Method::Post, 201, both), ["/page?x=1", "/new", "/other"]);
+    assert_eq!(paths(Method::Post, 201, "Location: a|Content-Location: "), ["/page?x=1", "/a"]);
     assert_eq!(paths(Method::Delete, 204, ""), ["/page?x=1"]);
     assert_eq!(paths(Method::Put, 302, "Location: https://a.test:443/b"), ["/page?x=1", "/b"]);
     for elsewhere in [
         "Location: https://b.test/a",
         "Location: http://a.test/a",
         "Location: https://a.test:444/a",
-        "Location: //a.test/a",
-        "Location: a",
+        "Location: //b.test/a",
+        "Location: mailto:a",
     ] {
         assert_eq!(paths(Method::Post, 200, elsewhere), ["/page?x=1"], "{elsewhere}");
     }
