@@ -194,6 +194,61 @@ fn a_304_without_the_fields_for_the_cache_alone_changes_no_lifetime() {
     }
 }
 
+/// What a 304 says of the audience counts as if a 200 had said it.
+#[test]
+fn a_304_that_narrows_the_audience_ends_the_public_page() {
+    const SESSION: &str = "Cookie: lsc_private=aaaaaaaaaaaaaaaaaaaa; cur=EUR\r\n";
+    const OTHER: &str = "Cookie: lsc_private=bbbbbbbbbbbbbbbbbbbb; cur=USD\r\n";
+    let narrow = [
+        "X-LiteSpeed-Cache-Control: private,max-age=60",
+        "X-LiteSpeed-Cache-Control: no-cache",
+        "X-LiteSpeed-Cache-Control: no-store",
+        "X-LiteSpeed-Cache-Control: public,max-age=60\nX-LiteSpeed-Vary: cookie=cur",
+        "X-LiteSpeed-Cache-Control: public,max-age=60\nX-LiteSpeed-Vary: value=new",
+        "X-LiteSpeed-Cache-Control: public,max-age=60\nVary: Cookie, X-Other",
+    ];
+    for more in ["", "page_cache_private off;"] {
+        let app = TestApp::start();
+        let server = serve(&app, more);
+        // Stale pages are sent while they are revalidated, or they are not.
+        let rows = narrow.iter().flat_map(|said| [(said, 0), (said, 30)]);
+        let rows: Vec<_> = rows.enumerate().map(|(at, row)| (format!("/{at}"), row)).collect();
+        for (path, (said, stale)) in &rows {
+            let public = "X-LiteSpeed-Cache-Control: public";
+            let first = format!("{public},max-age=1,max-stale={stale}\nETag: \"a\"");
+            let confirmed = format!("Status: 304\n{said}\nETag: \"a\"");
+            let last = page(&format!("{said}\nETag: \"b\""), "new");
+            app.plan(path, vec![page(&first, "old"), page(&confirmed, ""), last]);
+            assert_eq!(get(&server, path, SESSION), "old");
+        }
+        bolide_testkit::pause(1200);
+        for (path, _) in &rows {
+            let _old = get(&server, path, SESSION);
+            bolide_testkit::wait_until("it is revalidated", || app.count(path) >= 2);
+        }
+        bolide_testkit::pause(100);
+        for (path, (said, stale)) in &rows {
+            for _ in 0..2 {
+                assert_eq!(get(&server, path, OTHER), "new", "{said} {more} {stale}");
+            }
+        }
+    }
+    // The same words as before narrow nothing.
+    let app = TestApp::start();
+    let server = serve(&app, "");
+    let vary = "ETag: \"a\"\nX-LiteSpeed-Vary: cookie=lang,cookie=cur";
+    let first = format!("X-LiteSpeed-Cache-Control: public,max-age=1,max-stale=0\n{vary}");
+    let confirmed = "Status: 304\nX-LiteSpeed-Cache-Control: public,max-age=60\n\
+                     X-LiteSpeed-Vary: cookie=cur\nETag: \"a\"";
+    app.plan("/page", vec![page(&first, "old"), page(confirmed, ""), page(&first, "new")]);
+    let _first = get(&server, "/page", SESSION);
+    bolide_testkit::pause(1200);
+    for _ in 0..2 {
+        assert_eq!(get(&server, "/page", SESSION), "old");
+    }
+    assert_eq!(app.count("/page"), 2);
+}
+
 #[test]
 fn a_304_takes_no_tag_from_a_page() {
     let app = TestApp::start();

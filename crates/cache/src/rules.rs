@@ -45,7 +45,7 @@ pub use line_protocol::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, ta
 pub use policy::{CachePolicy, Heuristic, Ignore, Mode, SetCookie, Valid, Valids};
 pub use query::QueryRules;
 pub use strip::{controls, for_client, for_front, for_store, is_forged};
-pub use validate::{conditions, freshen, invalidated, is_same, varies_by_more};
+pub use validate::{conditions, freshen, invalidated, is_keyed_by_more, is_same, varies_by_more};
 pub use zone::grace;
 
 #[cfg(test)]

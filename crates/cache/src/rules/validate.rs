@@ -1,12 +1,15 @@
 //! Revalidation of stored responses, and invalidation by other responses.
 
 use bolide_http::conditional::{Comparison, matches};
+use bolide_http::lscache;
 use bolide_http::message::Scheme;
 use bolide_http::vary::VaryField;
 use bolide_http::{FieldMap, Name, date};
 
 use crate::rules::decide::AnswerFacts;
 use crate::rules::identity::Facts;
+
+const LS_VARY: &[u8] = b"X-LiteSpeed-Vary";
 
 /// Adds the conditions that let an upstream validate a stored response (RFC 9111 §4.3.1). Returns
 /// whether there are any.
@@ -63,6 +66,14 @@ pub fn varies_by_more(kept: &FieldMap, confirmation: &FieldMap) -> bool {
     }
     let is_new = |name: &[u8]| !known.names().iter().any(|known| **known == *name);
     vary.names().iter().any(|name| is_new(name) && (is_coded || **name != *b"accept-encoding"))
+}
+
+/// As [`varies_by_more`], by `X-LiteSpeed-Vary`.
+#[must_use]
+pub fn is_keyed_by_more(kept: &FieldMap, confirmation: &FieldMap) -> bool {
+    let known = || kept.all_text(LS_VARY).flat_map(lscache::varies);
+    let mut new = confirmation.all_text(LS_VARY).flat_map(lscache::varies);
+    new.any(|word| known().all(|known| known != word))
 }
 
 /// Updates the fields of a stored response from the 304 that validated it (RFC 9111 §3.2). Fields

@@ -29,7 +29,7 @@ use bolide_cache::{
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
 use bolide_http::message::Scheme;
-use bolide_http::{FieldMap, Method, Name, OriginHead, date};
+use bolide_http::{FieldMap, Method, Name, OriginHead};
 use bolide_upstream::OriginNews;
 
 use self::inlines::InlineCutting;
@@ -393,12 +393,17 @@ impl Fill {
             arrived: now_ms,
         };
         let facts = self.question.facts();
+        // It is public: without a session, no response is stored as private.
         let mut decision = rules::decide(&caching.policy, &facts, &answer, false);
         if decision.scope().is_none() {
             let forbids = matches!(
                 decision.verdict,
                 StoreVerdict::Refuse(
-                    StoreRefusal::NoStore | StoreRefusal::NoCache | StoreRefusal::Private
+                    StoreRefusal::NoStore
+                        | StoreRefusal::NoCache
+                        | StoreRefusal::Private
+                        | StoreRefusal::NoSession
+                        | StoreRefusal::Space
                 )
             );
             // The stored response must not be used any more, not even as a stale one.
@@ -451,30 +456,6 @@ struct Settled<'a> {
     scope: CacheScope,
     session: &'a [u8],
     now_ms: u64,
-}
-
-/// The fields of a stored response as its application sent them, as far as they are stored.
-fn fields_of(old: &Object) -> FieldMap {
-    let mut fields = FieldMap::new();
-    old.fields(&mut fields);
-    // Fields that are stored twice come from the controls.
-    let said = || old.controls().filter(|field| ![PAGE_ID, EARLIER_TAGS].contains(&field.0));
-    for (name, _) in said() {
-        fields.remove_text(name);
-    }
-    for (name, value) in said() {
-        fields.push_text(name, value);
-    }
-    if let Some(etag) = old.etag().filter(|_| fields.get(Name::Etag).is_none()) {
-        fields.push(Name::Etag, etag);
-    }
-    let modified = old.last_modified().filter(|_| fields.get(Name::LastModified).is_none());
-    if let Some(modified) = modified {
-        fields.push_writing(Name::LastModified, |out| {
-            out.extend_from_slice(&date::http_date(modified as i64));
-        });
-    }
-    fields
 }
 
 /// Whether the only flaw of a response is the lack of a lifetime.

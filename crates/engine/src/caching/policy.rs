@@ -20,6 +20,7 @@ use bolide_conf::model::{
 use bolide_http::FieldMap;
 use bolide_upstream::Cause;
 
+use crate::caching::fill::fields_of;
 use crate::caching::reach::{KeyText, SiteReach, query_rules_of};
 use crate::caching::server_addresses::{address_texts, names_in_keys, origins};
 
@@ -150,10 +151,11 @@ impl Caching {
 
     /// Whether a 304 is about `old`.
     pub(crate) fn is_about(&self, old: &Object, confirmation: &FieldMap) -> bool {
-        let mut kept = FieldMap::new();
-        old.fields(&mut kept);
+        let kept = fields_of(old);
+        let hears_lscache = self.is_page() && !self.is_magento();
         rules::is_same(old.etag(), old.last_modified(), confirmation)
             && (self.policy.ignore.vary || !rules::varies_by_more(&kept, confirmation))
+            && !(hears_lscache && rules::is_keyed_by_more(&kept, confirmation))
     }
 
     /// Until when the response itself permits stale use (RFC 5861).

@@ -8,7 +8,8 @@ use crate::Times;
 use super::{Case, DATE, EARLIER, LATER, NOW, fields};
 use crate::rules::{
     CachePolicy, FreshState, Heuristic, Instructions, Mode, PurgeTarget, StoreRefusal, conditions,
-    for_client, for_front, for_store, freshen, is_forged, is_same, judge, varies_by_more,
+    for_client, for_front, for_store, freshen, is_forged, is_keyed_by_more, is_same, judge,
+    varies_by_more,
 };
 
 #[test]
@@ -285,6 +286,18 @@ fn a_confirmation_freshens_what_it_names() {
     for (told, more) in [("A", false), ("B", true), ("*", true), ("A, B", true), ("", false)] {
         let told = fields(&format!("Vary: {told}"));
         assert_eq!(varies_by_more(&fields("Vary: A"), &told), more, "{told:?}");
+    }
+    for (told, more) in [
+        ("cookie=a", false),
+        ("cookie=b, value=v", false),
+        ("", false),
+        ("cookie=c", true),
+        ("cookie=A", true),
+        ("value=w", true),
+    ] {
+        let told = fields(&format!("X-LiteSpeed-Vary: {told}"));
+        let kept = fields("X-LiteSpeed-Vary: cookie=a,cookie=b|X-LiteSpeed-Vary: value=v");
+        assert_eq!(is_keyed_by_more(&kept, &told), more, "{told:?}");
     }
     let mut kept = fields("A: 1|B: 2|B: 3|Content-Type: text/html|Content-Encoding: x|C: 4");
     freshen(

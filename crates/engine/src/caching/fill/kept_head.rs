@@ -1,7 +1,7 @@
 //! The head of a response as it is stored, and its freshness lifetime.
 
 use bolide_cache::rules::{self, AnswerSource, Facts, StoreDecision};
-use bolide_cache::{ObjectHead, Tags};
+use bolide_cache::{EARLIER_TAGS, Object, ObjectHead, PAGE_ID, Tags};
 use bolide_http::{FieldMap, Name, date};
 
 use crate::caching::{Caching, STALE_FOR_EVER};
@@ -54,6 +54,30 @@ fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
     // The permitted use is decided when it is served.
     decision.stale_while_revalidate = STALE_FOR_EVER;
     decision.stale_if_error = STALE_FOR_EVER;
+}
+
+/// The fields of a stored response as its application sent them, as far as they are stored.
+pub(in crate::caching) fn fields_of(old: &Object) -> FieldMap {
+    let mut fields = FieldMap::new();
+    old.fields(&mut fields);
+    // Fields that are stored twice come from the controls.
+    let said = || old.controls().filter(|field| ![PAGE_ID, EARLIER_TAGS].contains(&field.0));
+    for (name, _) in said() {
+        fields.remove_text(name);
+    }
+    for (name, value) in said() {
+        fields.push_text(name, value);
+    }
+    if let Some(etag) = old.etag().filter(|_| fields.get(Name::Etag).is_none()) {
+        fields.push(Name::Etag, etag);
+    }
+    let modified = old.last_modified().filter(|_| fields.get(Name::LastModified).is_none());
+    if let Some(modified) = modified {
+        fields.push_writing(Name::LastModified, |out| {
+            out.extend_from_slice(&date::http_date(modified as i64));
+        });
+    }
+    fields
 }
 
 /// The head that is stored, and its tags.
