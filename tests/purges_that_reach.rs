@@ -2,7 +2,7 @@
 //! key lies between: an older page is never served again.
 
 use bolide_testkit::app::AppSaid;
-use bolide_testkit::origin::{TestUpstream, answer};
+use bolide_testkit::origin::{TestUpstream, answer, answer_of};
 use bolide_testkit::server::{Home, LISTEN, TYPES, prelude};
 use bolide_testkit::{Response, TestApp, TestServer, wait_until};
 
@@ -319,5 +319,46 @@ fn purges_of_a_zone_find_keys_with_the_method() {
             assert_eq!((reply.status, &*reply.text()), (200, "Purged: 1\n"), "{path}");
         }
         assert_eq!(body(&server, path, ""), "new", "{path}");
+    }
+}
+
+/// Wherever the head of an application's response arrives, its purges count.
+#[test]
+fn purges_in_responses_that_no_client_gets_count() {
+    let app = TestApp::start();
+    let web = TestUpstream::start();
+    let busy = "503 Service Unavailable";
+    let tries = vec![answer_of(busy, "X-LiteSpeed-Purge: tag=T", "busy"), answer("", "there")];
+    web.plan("/tried/a", tries);
+    let pass = format!("{PARAMS} fastcgi_pass {};", app.address());
+    let order = format!("{pass} fastcgi_param REQUEST_URI /order;");
+    let web = web.address();
+    let server = http(&format!(
+        "upstream two {{ server {web}; server {web} backup; }}
+         server {{ {LISTEN} page_cache auto;
+             location / {{ {pass} }}
+             location /asks/ {{ auth_request /order; {pass} }}
+             location = /order {{ internal; {order} }}
+             location /copied/ {{ mirror /order; {pass} }}
+             location /then/ {{ post_action /order; return 200 x; }}
+             location /off/ {{ auth_request /uncached; {pass} }}
+             location = /uncached {{ internal; page_cache off; {order} }}
+             location /tried/ {{ proxy_pass http://two; proxy_next_upstream http_503; }} }}"
+    ));
+    app.say("/page", &format!("{PAGE}\nX-LiteSpeed-Tag: T"));
+    for (path, status) in [
+        ("/asks/a", 204),
+        ("/asks/b", 401),
+        ("/asks/c", 500),
+        ("/copied/a", 200),
+        ("/then/a", 200),
+        ("/off/a", 204),
+        ("/tried/a", 503),
+    ] {
+        app.say("/order", &format!("Status: {status}\nX-LiteSpeed-Purge: tag=T"));
+        let before = body(&server, "/page", ME);
+        assert_eq!(body(&server, "/page", ME), before);
+        let _answer = server.connect().get(path, "");
+        wait_until(path, || body(&server, "/page", ME) != before);
     }
 }

@@ -94,6 +94,8 @@ pub struct NameTarget {
 pub enum OriginNews {
     /// An interim response: 103.
     Early(Box<OriginHead>),
+    /// The head of a response that is not used, because another server is tried.
+    Unused(Box<OriginHead>),
     /// The head of the response.
     Head(Box<OriginHead>),
     /// Part of its body.

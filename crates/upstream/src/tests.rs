@@ -476,7 +476,7 @@ impl Life {
                 assert!(!self.has_head, "one head; {context}");
                 self.has_head = true;
             }
-            OriginNews::Early(_) => assert!(!self.has_head, "{context}"),
+            OriginNews::Early(_) | OriginNews::Unused(_) => assert!(!self.has_head, "{context}"),
             OriginNews::Body(_) | OriginNews::Trailers(_) => assert!(self.has_head, "{context}"),
             OriginNews::End => {
                 assert!(self.has_head, "{context}");

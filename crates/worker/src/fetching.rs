@@ -293,6 +293,10 @@ impl Origins {
             }
             env.news.post(wakes);
         }
+        // Only the cache hears of it.
+        if matches!(news, OriginNews::Unused(_)) {
+            return;
+        }
         // A window that was credited for a byte must not be credited for it again, and a connection
         // that lingers still sends it.
         if matches!(news, OriginNews::Failed(_))

@@ -33,9 +33,10 @@ use bolide_http::{FieldMap, Method, Name, OriginHead};
 use bolide_upstream::OriginNews;
 
 use self::inlines::InlineCutting;
+pub(in crate::caching) use self::kept_head::fields_of;
 use self::kept_head::{kept_head, push_tags, settle_times};
 use crate::caching::StoreIntent;
-use crate::caching::identity::{page_id, push_session};
+use crate::caching::identity::page_id;
 use crate::caching::reach::tag_page;
 use crate::caching::{Caching, StaleCause};
 use crate::filter::passed_fields::is_buffered;
@@ -210,6 +211,10 @@ impl Fill {
                 }
                 Wakes::default()
             }
+            OriginNews::Unused(head) => {
+                self.purge_by_unused(head, now_ms);
+                Wakes::default()
+            }
             OriginNews::Early(_) | OriginNews::Trailers(_) | OriginNews::Log(_) => Wakes::default(),
         }
     }
@@ -277,12 +282,7 @@ impl Fill {
         self.awaits_purges = false;
         let (now_ms, status) = (now.unix_millis, head.status_or_implied());
         let question = &self.question;
-        let mut cookies = Cookies::of(&question.fields);
-        if caching.is_page() {
-            cookies.merge(&head.fields, question.facts().cookie_url(), now_ms / 1000);
-        }
-        let mut session = Vec::new();
-        push_session(&mut session, &cookies, &caching.conf.page.session);
+        let (cookies, session) = question.session_after(&head.fields, caching, now_ms);
         let total = head.length();
         let answer = AnswerFacts {
             status,

@@ -88,7 +88,9 @@ impl Answer {
                     ConnectRefused { status: 502, retry_after: None, cause: Cause::Error },
                 )
             }
-            OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
+            OriginNews::Body(_) | OriginNews::Trailers(_) | OriginNews::Unused(_) => {
+                NextStep::Fetch
+            }
             news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
                 record_news(request, self, news, site, ctx);
                 NextStep::Fetch
@@ -216,7 +218,7 @@ pub(crate) fn take_more(
                 asked.trailers.copy_from(&fields);
             }
         }
-        OriginNews::Early(_) | OriginNews::Head(_) => {}
+        OriginNews::Early(_) | OriginNews::Head(_) | OriginNews::Unused(_) => {}
         news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
             record_news(request, answer, news, site, ctx);
         }

@@ -119,6 +119,7 @@ impl Fetch {
         trial.hops = hops;
         trial.header_ms = Some(messages::millis(trial.began, ctx.now.mono));
         if !is_last {
+            self.notify(OriginNews::Unused(head), ctx);
             self.fail(fault, messages::READING_HEAD, ctx);
             return;
         }

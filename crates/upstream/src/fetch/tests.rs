@@ -134,6 +134,7 @@ fn line(effect: &FetchEffect) -> String {
         FetchEffect::Finish => "finish".to_owned(),
         FetchEffect::Notify(news) => match news {
             OriginNews::Early(head) => format!("early {}", head.status),
+            OriginNews::Unused(head) => format!("unused {}", head.status),
             OriginNews::Head(head) => format!("head {}", head.status),
             OriginNews::Body(bytes) => format!("body {}", bytes.len()),
             OriginNews::Trailers(fields) => format!("{} trailers", fields.len()),
@@ -380,9 +381,12 @@ fn another_server_is_asked_as_nginx_asks() {
     let mut bench = Bench::of(vec![server(1), server(2), server(3)]);
     bench.start(request(rules.clone()));
     let told = bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Event(head(404))]);
-    assert_eq!(told, ["close", "attempt 127.0.0.1:1 404 over", "connect 127.0.0.1:2"]);
+    assert_eq!(
+        told,
+        ["unused 404", "close", "attempt 127.0.0.1:1 404 over", "connect 127.0.0.1:2"]
+    );
     let told = bench.wakes([FetchWake::Connected(2), SENT, FetchWake::Event(head(500))]);
-    assert_eq!(told.len(), 4, "500 is a failure, 404 is not: {told:?}");
+    assert_eq!(told.len(), 5, "500 is a failure, 404 is not: {told:?}");
     let told = bench.wakes([FetchWake::Connected(3), SENT, FetchWake::Event(head(500))]);
     assert_eq!(told, ["attempt 127.0.0.1:3 500 under way", "head 500"]);
     let group = bench.groups.iter().next().unwrap();
@@ -667,7 +671,7 @@ fn a_place_that_the_first_cannot_use_goes_to_the_next() {
     bench.start(request(rules.clone()));
     bench.wake(0, FetchWake::Connected(1));
     let told = bench.wake(0, FetchWake::Event(head(404)));
-    assert_eq!(told.len(), 2, "the first server has it not, the second is busy: {told:?}");
+    assert_eq!(told.len(), 3, "the first server has it not, the second is busy: {told:?}");
     assert!(bench.start(request(rules)).is_empty());
     assert!(bench.wake(0, FetchWake::Deadline).is_empty());
     assert_eq!(bench.turns(), [2]);

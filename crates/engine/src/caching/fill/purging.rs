@@ -6,11 +6,30 @@ use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeTarget};
 use bolide_cache::{KeyBuilder, NamespaceId, SessionKey, Store, TagPurge, TagScope};
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::{CacheScope, PurgeEffect as Lapse};
+use bolide_http::{FieldMap, OriginHead};
 
-use super::Fill;
+use super::{Fill, RequestSnapshot};
 use crate::caching::identity::{key_of, push_session};
 use crate::caching::reach::{SiteReach, UrlReach};
 use crate::caching::{CacheNamespaces, Caching};
+
+impl RequestSnapshot {
+    /// The cookies and the session of the client after a response with `fields`.
+    pub(super) fn session_after<'a>(
+        &'a self,
+        fields: &'a FieldMap,
+        caching: &Caching,
+        now_ms: u64,
+    ) -> (Cookies<'a>, Vec<u8>) {
+        let mut cookies = Cookies::of(&self.fields);
+        if caching.is_page() {
+            cookies.merge(fields, self.facts().cookie_url(), now_ms / 1000);
+        }
+        let mut session = Vec::new();
+        push_session(&mut session, &cookies, &caching.conf.page.session);
+        (cookies, session)
+    }
+}
 
 impl Fill {
     /// Carries out the purges of a response; `session` is the session after it.
@@ -38,6 +57,16 @@ impl Fill {
                 carry_out(place, order, how, facts, &old);
             }
         }
+    }
+
+    /// Carries out the purges of a response that another server's response replaces.
+    pub(super) fn purge_by_unused(&self, head: &OriginHead, now_ms: u64) {
+        let site = self.site.clone();
+        let Some(caching) = &site.location(self.location).caching else { return };
+        let (facts, status) = (self.question.facts(), head.status_or_implied());
+        let orders = rules::purges(&caching.policy, facts.method, status, &head.fields);
+        let (_, session) = self.question.session_after(&head.fields, caching, now_ms);
+        self.purge(&orders, &facts, caching, &session);
     }
 
     /// The session of the request.

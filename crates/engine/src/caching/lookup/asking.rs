@@ -64,6 +64,9 @@ impl CacheTransaction {
         ctx: &StepCtx<'_>,
     ) -> Option<Box<Fill>> {
         let caching = site.location(request.location).caching.as_ref()?;
+        if request.caching(site).is_none() {
+            return fill_of_unseen(self, request, answer, caching, site, ctx);
+        }
         if self.looked != Some(request.location) {
             return None;
         }
@@ -191,6 +194,30 @@ impl CacheTransaction {
             ctx.effects.push(StepEffect::Refresh(Box::new(question), fill));
         }
     }
+}
+
+/// For a response that no client gets, and that is neither looked up nor stored: the application
+/// may purge with it.
+fn fill_of_unseen(
+    cache: &mut CacheTransaction,
+    request: &Request,
+    answer: &Answer,
+    caching: &Caching,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Option<Box<Fill>> {
+    if !caching.is_page() {
+        return None;
+    }
+    // It may have been looked up in a zone of another location.
+    let other = cache.space;
+    cache.space = space(request, answer, caching, site, ctx);
+    let fill = cache.fill_of(request, answer, None, (false, answer.cached), site, ctx);
+    cache.space = other;
+    let mut fill = fill?;
+    // The visitor's own request has flushed what it changes.
+    fill.question.environment.control.no_autoflush = true;
+    Some(fill)
 }
 
 /// This exchange fetches; the response is stored, if the configuration permits.
