@@ -25,7 +25,10 @@ fn serve(peer: &mut TestPeer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
     let first = peer.take(1)?;
     if first != [1] {
         let head = [first, peer.until(b"\r\n\r\n")?].concat();
-        let received = AudienceAppRequest::by_http(&String::from_utf8_lossy(&head));
+        let head = String::from_utf8_lossy(&head);
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let _form = peer.take(length.map_or(0, |length| length.parse().unwrap()))?;
+        let received = AudienceAppRequest::by_http(&head);
         let said = oracle.lock().unwrap().app.answer(&received);
         return peer.send(said.in_http(&received));
     }

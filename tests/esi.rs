@@ -2,6 +2,7 @@
 //! fragments.
 
 mod combined;
+mod shared_parts;
 
 use std::thread;
 

@@ -23,6 +23,7 @@ mod gate;
 mod identity;
 mod line_protocol;
 pub mod magento;
+mod part;
 mod policy;
 mod query;
 mod redirect;
@@ -42,6 +43,7 @@ pub use identity::{
     query_of, session, url, url_of, vary_base,
 };
 pub use line_protocol::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, tags};
+pub use part::{DISTINGUISHING, is_part_for_all, part_control, varies};
 pub use policy::{CachePolicy, Heuristic, Ignore, Mode, SetCookie, Valid, Valids};
 pub use query::QueryRules;
 pub use strip::{controls, for_client, for_front, for_store, is_forged};

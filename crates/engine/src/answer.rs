@@ -33,7 +33,6 @@ pub use piece::{BodyPiece, FileOwner};
 pub(crate) use allowed::Allowed;
 pub(crate) use assembly::PageAssembly;
 pub(crate) use body::AnswerBody;
-pub use combined::CombinedHead;
 pub(crate) use compound::{Compound, CompoundReader, PartOrder, PartsFilter};
 pub(crate) use compressed_file::CompressedFile;
 pub(crate) use filtered::{AnswerHold, BodyStart, FilteredBody};

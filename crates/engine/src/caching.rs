@@ -18,6 +18,7 @@ pub(crate) mod identity;
 pub(crate) mod lookup;
 pub(crate) mod magento;
 pub(crate) mod no_vary_search;
+mod parts;
 mod policy;
 pub(crate) mod purge;
 pub(crate) mod reach;

@@ -40,7 +40,7 @@ mod subrequest;
 pub mod tracing;
 mod vars;
 
-pub use answer::{BodyPiece, CombinedHead, FileOwner, Pulled};
+pub use answer::{BodyPiece, FileOwner, Pulled};
 pub use body::RequestUpload;
 pub use bolide_limit::{LimitHold, ReportRoom, Zone as LimitZone, Zones};
 pub use bolide_log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
@@ -66,5 +66,6 @@ pub use file_change::{
 pub use htaccess::memory::HtaccessMemory;
 pub use site::Site;
 pub use subrequest::{
-    AuthSubrequest, AuthVerdict, Inclusion, Lineage, Mirrored, SliceRequest, Subrequest,
+    AuthSubrequest, AuthVerdict, CombinedHead, Inclusion, Lineage, Mirrored, SliceRequest,
+    Subrequest,
 };

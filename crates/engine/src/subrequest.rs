@@ -4,6 +4,7 @@
 //! children (`crates/worker/src/subrequests.rs`).
 
 mod auth;
+mod combined_head;
 mod inclusion;
 mod lineage;
 mod mirrored;
@@ -12,6 +13,7 @@ mod slice;
 use bolide_http::{BodyLen, FieldMap};
 
 pub use auth::{AuthSubrequest, AuthVerdict};
+pub use combined_head::CombinedHead;
 pub use inclusion::Inclusion;
 pub(crate) use inclusion::{Failing, SubrequestPlace};
 pub use lineage::Lineage;

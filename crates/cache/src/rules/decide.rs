@@ -250,9 +250,8 @@ fn marked(
     // `page_cache on` stores a response without a scope; `auto` does not.
     let by_default = by_default(policy, facts.environment);
     let scope = control.scope().or(by_default).ok_or(StoreRefusal::NoLifetime)?;
-    let is_meant_for_all = control.says_public || control.s_maxage.is_some();
-    if scope == CacheScope::Public && !is_meant_for_all {
-        judge_authorization(facts, &said.http)?;
+    if scope == CacheScope::Public {
+        judge_marked(facts, control)?;
     }
     decision.ttl = control.lifetime().unwrap_or(match scope {
         CacheScope::Public => policy.ttl,
@@ -267,6 +266,17 @@ fn marked(
     // The age of the object begins when the application sent it.
     decision.age = 0;
     Ok(scope)
+}
+
+/// As [`judge_authorization`], by LSCache's directives.
+pub(super) fn judge_marked(
+    facts: &Facts<'_>,
+    control: &LsCacheControl,
+) -> Result<(), StoreRefusal> {
+    match control.says_public || control.s_maxage.is_some() {
+        true => Ok(()),
+        false => judge_authorization(facts, &CacheControl::default()),
+    }
 }
 
 /// RFC 9111 §3.5: whether a response to an authenticated request may be stored.

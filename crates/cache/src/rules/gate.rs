@@ -74,6 +74,22 @@ impl Environment {
         true
     }
 
+    /// Stores no more, and for no more clients, than `other` permits as well.
+    pub fn narrow(&mut self, other: &Self) {
+        self.is_off |= other.is_off;
+        self.no_public |= other.no_public;
+        self.no_private |= other.no_private;
+        self.is_authorized |= other.is_authorized;
+        self.control.no_cache |= other.control.no_cache;
+        self.control.no_store |= other.control.no_store;
+        for cookie in &other.vary_cookies {
+            self.add_vary_cookie(cookie);
+        }
+        if other.vary_value.is_some() {
+            self.vary_value.clone_from(&other.vary_value);
+        }
+    }
+
     /// Adds a cookie that belongs to the key.
     pub fn add_vary_cookie(&mut self, name: &[u8]) {
         let is_known = self.vary_cookies.iter().any(|known| **known == *name);

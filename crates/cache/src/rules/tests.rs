@@ -40,7 +40,7 @@ pub(super) fn facts<'a>(
 }
 
 /// Parses fields from lines `name: value`, separated by `|`.
-fn fields(text: &str) -> FieldMap {
+pub(super) fn fields(text: &str) -> FieldMap {
     let mut fields = FieldMap::new();
     for line in text.split('|').filter(|line| !line.trim().is_empty()) {
         let (name, value) = line.split_once(':').expect("a colon");

@@ -25,11 +25,11 @@ use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
 use super::Inflow;
-use super::combined::{Combination, CombinedHead};
+use super::combined::Combination;
 use super::fragment::{Fragment, FragmentStanding};
 use super::script::ScriptState;
 use crate::answer::growth::Growth;
-use crate::subrequest::FragmentSource;
+use crate::subrequest::{CombinedHead, FragmentSource};
 
 /// LIMIT: fragments of one page that are requested at a time.
 pub(crate) const AT_ONCE: usize = 8;
@@ -293,12 +293,20 @@ impl PageAssembly {
 
     /// The head of a fragment came with these cookies, and it is usable.
     pub(crate) fn accept(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
-        self.cookies.extend(cookies);
-        self.cookies.truncate(COOKIES_MAX);
+        self.take_fragments_cookies(cookies);
         if let Some(fragment) = self.find(child) {
             fragment.standing = FragmentStanding::Answering(child);
         }
         self.settle_combination();
+    }
+
+    /// Parts of a combined response have its cookies.
+    fn take_fragments_cookies(&mut self, cookies: Vec<Vec<u8>>) {
+        for cookie in cookies {
+            if self.cookies.len() < COOKIES_MAX && !self.cookies.contains(&cookie) {
+                self.cookies.push(cookie);
+            }
+        }
     }
 
     /// The head of a combined response came, if that is what `child` is for.
@@ -311,8 +319,7 @@ impl PageAssembly {
 
     /// A fragment is this cached object, with these cookies.
     pub(crate) fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
-        self.cookies.extend(cookies);
-        self.cookies.truncate(COOKIES_MAX);
+        self.take_fragments_cookies(cookies);
         if self.is_main_of(child) {
             // A cached object is not used for a combined request.
             return self.lose(child);

@@ -15,11 +15,11 @@ use std::rc::Rc;
 
 use bolide_cache::FillMoment;
 use bolide_esi::{Combine, EsiInclude, EsiLimits, Inline};
-use bolide_http::lscache::{CacheScope, LsCacheControl};
+use bolide_http::lscache::CacheScope;
 use bytes::Bytes;
 
 use super::fragment::{Fragment, FragmentStanding};
-use crate::subrequest::{FragmentSource, GivenFragment};
+use crate::subrequest::{CombinedHead, FragmentSource, GivenFragment};
 
 /// LIMIT: bytes of a combined response; a larger one is dropped.
 const COMBINED_MAX: usize = 2 * 1024 * 1024;
@@ -35,22 +35,13 @@ enum CombineStage {
     Over,
 }
 
-/// The head of a combined response.
-#[derive(Clone, Debug, Default)]
-pub struct CombinedHead {
-    /// Its `Content-Type`.
-    pub content_type: Vec<u8>,
-    /// Whether it sets cookies, so that its parts may be private.
-    pub sets_cookies: bool,
-}
-
 /// The fragments of a page that are requested together.
 #[derive(Debug)]
 pub(super) struct Combination {
     /// The include whose URL is requested.
     main: u32,
     stage: CombineStage,
-    head: CombinedHead,
+    head: Rc<CombinedHead>,
     text: Vec<u8>,
     /// When it was requested.
     moment: Option<Rc<FillMoment>>,
@@ -66,7 +57,7 @@ impl Combination {
         let combination = Self {
             main: main.number,
             stage: CombineStage::Looking,
-            head: CombinedHead::default(),
+            head: Rc::default(),
             text: Vec::new(),
             moment: None,
             given: Vec::new(),
@@ -139,7 +130,7 @@ impl Combination {
     /// The combined response begins.
     pub(super) fn begin(&mut self, head: CombinedHead) {
         debug_assert!(self.text.is_empty(), "a head comes before its body");
-        self.head = head;
+        self.head = Rc::new(head);
     }
 
     /// Takes bytes of the combined response; false if it is too long.
@@ -187,43 +178,15 @@ fn form(fragments: &VecDeque<Fragment>) -> Bytes {
 }
 
 /// The part of the response for an include, from its inline.
-fn given(inline: &Inline, include: &EsiInclude, head: &CombinedHead) -> GivenFragment {
-    let mut control = inline.control;
-    // A response that sets cookies may be private.
-    if head.sets_cookies && control.scope() == Some(CacheScope::Public) {
-        control.no_cache = true;
-    }
-    let scope = control.scope().map(|scope| match include.control.scope() {
-        Some(CacheScope::Private) => CacheScope::Private,
-        _ => scope,
-    });
+fn given(inline: &Inline, include: &EsiInclude, whole: &Rc<CombinedHead>) -> GivenFragment {
     GivenFragment {
-        control: words(scope, &control),
+        control: inline.control,
+        is_private: include.control.scope() == Some(CacheScope::Private),
         tags: inline.tags.clone().unwrap_or_default(),
-        content_type: head.content_type.clone(),
+        whole: whole.clone(),
         body: inline.body.clone(),
         moment: None,
     }
-}
-
-/// The `X-LiteSpeed-Cache-Control` of an object with this scope.
-fn words(scope: Option<CacheScope>, control: &LsCacheControl) -> Vec<u8> {
-    let mut out = match scope {
-        None => "no-cache".to_owned(),
-        Some(CacheScope::Public) => "public".to_owned(),
-        Some(CacheScope::Private) => "private".to_owned(),
-    };
-    if let Some(seconds) = control.lifetime().filter(|_| scope.is_some()) {
-        out.push_str(&format!(",max-age={seconds}"));
-    }
-    if let Some(seconds) = control.max_stale {
-        out.push_str(&format!(",max-stale={seconds}"));
-    }
-    if control.no_vary {
-        out.push_str(",no-vary");
-    }
-    out.push_str(if control.esi == Some(false) { ",esi=off" } else { ",esi=on" });
-    out.into_bytes()
 }
 
 /// Appends a value of `application/x-www-form-urlencoded`.
@@ -240,35 +203,7 @@ fn push_form_value(out: &mut Vec<u8>, value: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{CombinedHead, given, push_form_value};
-    use bolide_esi::{EsiInclude, Inline};
-    use bolide_http::lscache::LsCacheControl;
-
-    fn control(inline: &str, include: &str, sets_cookies: bool) -> String {
-        let of = |text: &str| LsCacheControl::of(text.as_bytes());
-        let inline = Inline { control: of(inline), ..Inline::default() };
-        let include = EsiInclude { control: of(include), ..EsiInclude::default() };
-        let head = CombinedHead { sets_cookies, ..CombinedHead::default() };
-        String::from_utf8(given(&inline, &include, &head).control).unwrap()
-    }
-
-    #[test]
-    fn a_part_is_for_no_wider_audience_than_its_include_says() {
-        for (inline, include, expected) in [
-            ("public,max-age=60", "", "public,max-age=60,esi=on"),
-            ("public,max-age=60,no-vary,esi=off", "public", "public,max-age=60,no-vary,esi=off"),
-            ("public,max-age=60", "private,no-vary", "private,max-age=60,esi=on"),
-            ("public,max-age=60", "shared", "private,max-age=60,esi=on"),
-            ("private,max-age=60,max-stale=5", "public", "private,max-age=60,max-stale=5,esi=on"),
-            ("private", "", "private,esi=on"),
-            ("no-cache", "public", "no-cache,esi=on"),
-            ("", "public", "no-cache,esi=on"),
-        ] {
-            assert_eq!(control(inline, include, false), expected, "{inline} {include}");
-        }
-        assert_eq!(control("public,max-age=60", "", true), "no-cache,esi=on");
-        assert_eq!(control("private,max-age=60", "", true), "private,max-age=60,esi=on");
-    }
+    use super::push_form_value;
 
     #[test]
     fn values_of_forms_are_escaped() {

@@ -27,6 +27,10 @@ pub(crate) struct RequestArrival {
     is_unkeyed: bool,
     /// Whether it left the location of the last cache lookup.
     has_left: bool,
+    /// The places whose checks it passed, in order; 0 if no place had any.
+    checks: u64,
+    /// The last one of them.
+    last_check: u64,
 }
 
 impl RequestArrival {
@@ -36,6 +40,7 @@ impl RequestArrival {
         self.turns.clear();
         (self.is_turned, self.is_refused) = (false, false);
         (self.is_unkeyed, self.has_left) = (false, false);
+        (self.checks, self.last_check) = (0, 0);
     }
 
     /// Records an internal redirect.
@@ -95,6 +100,24 @@ impl RequestArrival {
     /// Whether its path or location depended on more than its URL.
     pub(crate) const fn is_turned(&self) -> bool {
         self.is_turned
+    }
+
+    /// It is checked here: another client, or another request, may be refused.
+    pub(crate) const fn check_at(&mut self, place: u64) {
+        let place = place.wrapping_add(1);
+        // A check that waited goes on.
+        if place != self.last_check {
+            self.last_check = place;
+            let mixed = (self.checks ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.checks = mixed.rotate_left(29) | 1;
+        }
+        debug_assert!(self.checks != 0, "who was checked did not pass freely");
+    }
+
+    /// The places whose checks it passed: equal for requests that passed the same ones, and 0 if
+    /// there were none.
+    pub(crate) const fn checks(&self) -> u64 {
+        self.checks
     }
 
     /// Whether access was refused on its way.

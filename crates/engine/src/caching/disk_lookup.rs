@@ -5,7 +5,7 @@
 use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
 use bolide_http::Method;
 
-use super::lookup::follow_private;
+use super::lookup::follow_known;
 use super::request_cache_control::takes_shared;
 use super::transaction::CacheState;
 use crate::answer::Answer;
@@ -126,7 +126,7 @@ pub(crate) fn recall_private(
         return None;
     }
     let mut keys = cache.keys.clone();
-    let _found = follow_private(&mut keys, session, &request.head().fields, ctx)?;
+    let _found = follow_known(&mut keys, Some(session), &request.head().fields, ctx)?;
     let front = ctx.cache.as_deref_mut()?;
     let Lookup::Miss(permit) = front.lookup(&keys.private(session), ctx.now.unix_millis) else {
         return None;

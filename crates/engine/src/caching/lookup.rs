@@ -8,18 +8,17 @@ mod brought;
 mod following;
 mod key;
 mod key_url;
+mod known;
 mod narrow;
 
 use std::sync::Arc;
 
 use bolide_cache::rules::Facts;
-use bolide_cache::{
-    AbandonReason, KeyBuilder, Lookup, NamespaceId, Object, ObjectKind, SessionKey,
-};
+use bolide_cache::{AbandonReason, Lookup, NamespaceId, Object, SessionKey};
 use bolide_conf::Template;
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope as Whose;
-use bolide_http::{FieldMap, Method, RequestBody};
+use bolide_http::{Method, RequestBody};
 
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
@@ -45,11 +44,11 @@ use crate::vars::VariableScope;
 pub(super) use asking::take_over;
 pub(crate) use brought::date_back;
 pub(super) use key_url::KeyUrl;
+use known::VARY_ROUNDS;
+pub(crate) use known::follow_known;
 
 /// LIMIT: fills that one exchange waits for before it fetches itself.
 pub(super) const ROUNDS_MAX: u8 = 3;
-/// LIMIT: repeated lookups because of `Vary`.
-const VARY_ROUNDS: usize = 3;
 
 impl CacheTransaction {
     /// Whether the client's preconditions apply to the upstream response, because the upstream
@@ -256,7 +255,7 @@ impl CacheTransaction {
         let fields = &request.head().fields;
         let keys = &mut self.keys;
         let mark = keys.mark();
-        let found = follow_private(keys, session, fields, ctx);
+        let found = follow_known(keys, Some(session), fields, ctx);
         keys.rewind(mark);
         found.flatten().or_else(|| self.find_unvaried(request, Whose::Private, caching, site, ctx))
     }
@@ -434,26 +433,6 @@ pub(super) fn facts_at<'a>(
         arrival: &cache.arrival,
         environment: &cache.environment,
     }
-}
-
-/// Adds the vary values of a session's private page to its key, as far as memory knows them; the
-/// page, if a fresh one is there. None after too many rounds, or if nothing is stored.
-pub(crate) fn follow_private(
-    keys: &mut KeyBuilder,
-    session: SessionKey<'_>,
-    fields: &FieldMap,
-    ctx: &mut StepCtx<'_>,
-) -> Option<Option<Arc<Object>>> {
-    let front = ctx.cache.as_deref_mut()?;
-    for _ in 0..VARY_ROUNDS {
-        match front.find_known(&keys.private(session), ctx.now.unix_millis) {
-            Some(names) if names.kind() == ObjectKind::Vary => {
-                push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
-            }
-            found => return Some(found),
-        }
-    }
-    None
 }
 
 /// Whether one of the texts is neither empty nor `0`.

@@ -12,8 +12,7 @@ use bolide_base::Spool;
 use bolide_cache::rules::Environment;
 use bolide_cache::{FillMoment, Object};
 use bolide_http::lscache::LsCacheControl;
-use bolide_http::{BodyLen, HttpVersion, Method, Name, OriginHead, RequestBody, RequestHead};
-use bolide_upstream::OriginNews;
+use bolide_http::{BodyLen, HttpVersion, Method, Name, RequestBody, RequestHead};
 use bytes::Bytes;
 
 use crate::answer::Answer;
@@ -26,7 +25,7 @@ use crate::filter::headers::HeadDraft;
 use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::{FragmentAncestry, FragmentFamily, Lineage, is_same_site};
-use crate::subrequest::{FragmentSource, GivenFragment, IncludingPage};
+use crate::subrequest::{FragmentSource, IncludingPage};
 
 /// LIMIT: nesting of fragments.
 const DEPTH_MAX: u8 = 5;
@@ -250,30 +249,14 @@ pub(crate) fn answer_without_origin(
             if let Some(moment) = &given.moment {
                 date_back(cache, moment, ctx);
             }
-            if let Some(fill) = cache.take_fill(request, answer, site, ctx) {
+            let (fill, news) = given.feed(answer, request, cache, site, ctx);
+            if let Some(fill) = fill {
                 ctx.effects.push(StepEffect::Fill(fill));
             }
             answer.origin.get_or_insert_default().begin("", ctx.now);
-            ctx.effects.push(StepEffect::DeliverNews(given.news()));
+            ctx.effects.push(StepEffect::DeliverNews(news));
             Some(NextStep::Fetch)
         }
-    }
-}
-
-impl GivenFragment {
-    /// The events that a fetch would have reported.
-    fn news(&self) -> Vec<OriginNews> {
-        let mut head = OriginHead { status: 200, ..OriginHead::default() };
-        if !self.content_type.is_empty() {
-            head.fields.push(Name::ContentType, &self.content_type);
-        }
-        head.fields.push_text(b"X-LiteSpeed-Cache-Control", &self.control);
-        if !self.tags.is_empty() {
-            head.fields.push_text(b"X-LiteSpeed-Tag", &self.tags);
-        }
-        let body = (!self.body.is_empty()).then(|| OriginNews::Body(self.body.clone()));
-        let head = OriginNews::Head(head.into());
-        [Some(head), body, Some(OriginNews::End)].into_iter().flatten().collect()
     }
 }
 

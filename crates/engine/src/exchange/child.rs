@@ -7,14 +7,14 @@ use std::sync::Arc;
 use bolide_cache::Object;
 use bolide_http::Name;
 
-use crate::answer::{Answer, AnswerBody, BytesFrom, CombinedHead};
+use crate::answer::{Answer, AnswerBody, BytesFrom};
 use crate::caching::CacheTransaction;
 use crate::caching::shortcut::OpenShortcut;
 use crate::content::parts::PartHead;
 use crate::ctx::StepCtx;
 use crate::filter::slice::is_next_slice;
 use crate::request::Request;
-use crate::subrequest::AuthVerdict;
+use crate::subrequest::{AuthVerdict, CombinedHead};
 use crate::vars::VariableScope;
 
 /// A subrequest from the view of its parent; see [`super::Exchange::as_child`].
@@ -55,12 +55,7 @@ impl SubrequestChild<'_> {
     /// one.
     #[must_use]
     pub fn combined_head(&self) -> Option<CombinedHead> {
-        self.request.role.fragment()?.form()?;
-        let fields = &self.answer.head.fields;
-        Some(CombinedHead {
-            content_type: fields.get(Name::ContentType).unwrap_or_default().to_vec(),
-            sets_cookies: fields.get(Name::SetCookie).is_some(),
-        })
+        CombinedHead::of(self.request, self.answer, self.cache)
     }
 
     /// The cookies that this response sets.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bolide_cache::Object;
 use bolide_http::RequestHead;
 
-use crate::answer::{Answer, CombinedHead, Pulled};
+use crate::answer::{Answer, Pulled};
 use crate::caching::CacheTransaction;
 use crate::caching::shortcut::{OpenShortcut, Shortcut};
 use crate::content::parts::{PartHead, inherit, next_part};
@@ -16,7 +16,7 @@ use crate::ctx::{ConnInfo, StepCtx};
 use crate::filter::slice::next_slice;
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
-use crate::subrequest::{AuthSubrequest, AuthVerdict, Lineage, Subrequest};
+use crate::subrequest::{AuthSubrequest, AuthVerdict, CombinedHead, Lineage, Subrequest};
 
 /// An exchange from the view of its subrequests; see [`super::Exchange::as_parent`].
 #[derive(Debug)]

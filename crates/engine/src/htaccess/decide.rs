@@ -260,7 +260,7 @@ impl HtaccessRequest<'_> {
         let judge = AdmissionJudge::new(ruling, self.request);
         let name = ruling.places.as_ref().map(|places| places.name.clone()).unwrap_or_default();
         let let_in_before = ruling.settled_before();
-        let (choices, describes, admission) =
+        let (choices, describes, restricts, admission) =
             self.ask(ruling, target, None, None, site, ctx, |applied, by| {
                 let admission = judge.admit(applied, by)?;
                 let is_settled = let_in_before.as_ref() == Some(applied.choices());
@@ -272,8 +272,13 @@ impl HtaccessRequest<'_> {
                     }
                     other => other,
                 };
-                Ok((applied.choices().clone(), applied.describes(&name), admission))
+                let restricts = applied.restricts();
+                Ok((applied.choices().clone(), applied.describes(&name), restricts, admission))
             })?;
+        if restricts {
+            // Files may change, so this check is no other request's.
+            self.request.arrival.check_at(self.request.id[1]);
+        }
         if let Some(places) = &mut ruling.places {
             let places = Rc::make_mut(places);
             (places.choices, places.describes) = (Some(choices), describes);

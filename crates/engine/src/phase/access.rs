@@ -57,6 +57,9 @@ impl AccessChecks {
             return admitted(location);
         }
         request.is_straight = false;
+        if asks_who(location) {
+            request.arrival.check_at(request.location.into());
+        }
         if let Some(verdict) = self.verdict.take() {
             return answer.heed(request, *verdict, location, site, ctx);
         }
@@ -149,6 +152,14 @@ pub(crate) const fn found(location: &CompiledLocation) -> NextStep {
             NextStep::Step(RequestStep::Content)
         }
     }
+}
+
+/// Whether a location admits some clients only.
+fn asks_who(location: &CompiledLocation) -> bool {
+    let settings = &location.settings;
+    !settings.access.is_empty()
+        || settings.auth_request.uri.is_some()
+        || settings.auth_basic.is_some()
 }
 
 /// The verdict of the first rule that matches `peer`.

@@ -124,6 +124,7 @@ pub(crate) fn rewrite(
             }
             Op::Set { target, value } => set_variable(request, answer, *target, value, site, ctx),
             Op::If { test, inner, location } => {
+                request.arrival.check_at(cursor.program.into());
                 match holds(request, answer, search, test, cursor.program, site, ctx) {
                     Ok(true) => {
                         if let Some(inner) = *location {

@@ -8,6 +8,7 @@ use bolide_http::FieldMap;
 use bolide_http::lscache::{self, CacheScope, LsCacheControl};
 use bytes::Bytes;
 
+use super::CombinedHead;
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
 use crate::route::LocationIndex;
@@ -48,11 +49,14 @@ impl FragmentAncestry {
 /// The part of a combined response for one fragment.
 #[derive(Debug)]
 pub(crate) struct GivenFragment {
-    /// In the form of `X-LiteSpeed-Cache-Control`.
-    pub(crate) control: Vec<u8>,
+    /// The part's own directives.
+    pub(crate) control: LsCacheControl,
+    /// Whether its include is for the session only.
+    pub(crate) is_private: bool,
     /// In the form of `X-LiteSpeed-Tag`.
     pub(crate) tags: Bytes,
-    pub(crate) content_type: Vec<u8>,
+    /// The response that it came in.
+    pub(crate) whole: Rc<CombinedHead>,
     pub(crate) body: Bytes,
     /// When the combined request was sent.
     pub(crate) moment: Option<Rc<FillMoment>>,

@@ -61,6 +61,7 @@ impl AudienceApp {
                 let status = if is_member { 200 } else { 401 + 2 * (self.nature % 2) as u16 };
                 self.refuse(got, status)
             }
+            _ if last_segment(got.param("DOCUMENT_URI")) == "m0" => self.combined(got),
             _ if got.param("REQUEST_METHOD") == "POST" => self.change(got),
             Some("acc") if is_member => {
                 let name = last_segment(got.param("DOCUMENT_URI"));
@@ -103,6 +104,51 @@ impl AudienceApp {
         said.fields.push(("X-LiteSpeed-Purge", value));
         self.purged.push((server, purged, last));
         said
+    }
+
+    /// A response that contains the fragment `f1`, and says of its audience what that would say.
+    fn combined(&mut self, got: &AudienceAppRequest) -> AudienceAppResponse {
+        let (part, policy, listens) = self.fragment(got);
+        let mut said = AudienceAppResponse { status: 200, ..AudienceAppResponse::default() };
+        match listens {
+            true => lscache_fields(&policy, false, &mut said.fields),
+            false => http_fields(&policy, got.param("CACHE"), &mut said.fields),
+        }
+        // What no field declares is left to the part.
+        let scope = match policy.audience {
+            Audience::Origin => "no-cache",
+            Audience::Session | Audience::User => "max-age=99",
+            _ if policy.word.is_multiple_of(2) => "max-age=99",
+            _ => "public,max-age=99",
+        };
+        // What depends on the settings of its own location is asked for there.
+        if !policy.has_variant {
+            said.body = format!(
+                "<esi:inline name=\"/pub/f1\" cache-control=\"{scope}\">{part}</esi:inline>"
+            );
+        }
+        said
+    }
+
+    /// The response of `/pub/f1` for the client of another request, its policy, and whether it has
+    /// LSCache's fields.
+    fn fragment(&mut self, got: &AudienceAppRequest) -> (String, Policy, bool) {
+        let server = got.param("WAY").split(':').next().unwrap_or_default();
+        let way = format!("{server}:pub");
+        let policy = Policy::of(self.nature, &way, "f1");
+        let mut other = got.clone();
+        for (name, value) in [
+            ("WAY", &*way),
+            ("DOCUMENT_URI", "/pub/f1"),
+            ("REQUEST_URI", "/pub/f1"),
+            ("ADDRESS", "/pub/f1"),
+        ] {
+            other.params.insert(name.to_owned(), value.to_owned());
+        }
+        let listens = got.param("CACHE") == "page" && policy.sends_lscache;
+        let depends = self.depends(&policy, &other, listens);
+        let number = self.mark(&other, &depends, None);
+        (self.finish(number, ""), policy, listens)
     }
 
     fn page(&mut self, got: &AudienceAppRequest) -> AudienceAppResponse {
@@ -197,24 +243,21 @@ impl AudienceApp {
             _ => "",
         };
         if !scope.is_empty() && self.nature.is_multiple_of(2) {
-            // An inline is the response of its address for this client.
-            let mut other = got.clone();
-            for (name, value) in [
-                ("WAY", &*way),
-                ("DOCUMENT_URI", "/pub/f1"),
-                ("REQUEST_URI", "/pub/f1"),
-                ("ADDRESS", "/pub/f1"),
-            ] {
-                other.params.insert(name.to_owned(), value.to_owned());
-            }
-            let depends = self.depends(&policy, &other, true);
-            let number = self.mark(&other, &depends, None);
-            let part = self.finish(number, "");
+            let (part, ..) = self.fragment(got);
             text.push_str(&format!(
                 "<esi:inline name=\"/pub/f1\" cache-control=\"{scope}\">{part}</esi:inline>"
             ));
         }
-        text.push_str("<esi:include src=\"/pub/f1\"/>");
+        // Not with an inline of the same address.
+        if !self.nature.is_multiple_of(2) {
+            let from = if self.nature.is_multiple_of(3) { "members" } else { "pub" };
+            text.push_str(&format!(
+                "<esi:include src=\"/{from}/m0\" combine=\"main\"/>\
+                 <esi:include src=\"/pub/f1\" combine=\"sub\"/>"
+            ));
+        } else {
+            text.push_str("<esi:include src=\"/pub/f1\"/>");
+        }
         if self.nature.is_multiple_of(3) {
             text.push_str("<esi:include src=\"/members/p0\"/>");
         }

@@ -6,7 +6,7 @@
 //! contain text of clients.
 
 use bolide_base::Now;
-use bolide_cache::rules::KeyPiece;
+use bolide_cache::rules::{self, KeyPiece};
 use bolide_cache::{FillPermit, KeyBuilder, ObjectHead, SessionKey, Tags, Times, Wakes};
 use bolide_esi::{Cutter, EsiLimits, Inline};
 use bolide_http::cookies::Cookies;
@@ -103,10 +103,10 @@ impl Fill {
         caching: &Caching,
         now_ms: u64,
     ) -> Wakes {
+        let facts = self.question.facts();
+        let is_for_all = cutting.is_public && rules::is_part_for_all(&facts, &inline.control);
         let scope = match inline.control.scope() {
-            Some(CacheScope::Public) if caching.policy.public && cutting.is_public => {
-                CacheScope::Public
-            }
+            Some(CacheScope::Public) if caching.policy.public && is_for_all => CacheScope::Public,
             Some(_) if caching.policy.private => CacheScope::Private,
             Some(_) | None => return Wakes::default(),
         };
@@ -121,14 +121,13 @@ impl Fill {
                 None => return Wakes::default(),
             },
         };
-        let facts = self.question.facts();
         let is_own =
             |authority: &[u8]| is_same_site(authority, facts.host, [facts.port, facts.port]);
         let Ok(target) = bolide_esi::source::resolve(&inline.name, facts.target, is_own) else {
             return Wakes::default();
         };
         let mut url = Vec::new();
-        bolide_cache::rules::url_of(&mut url, &facts, &target, &caching.policy);
+        rules::url_of(&mut url, &facts, &target, &caching.policy);
         let facts = for_inlines(&facts);
         let mut keys = KeyBuilder::default();
         if inline.control.no_vary {

@@ -50,7 +50,8 @@ impl Fill {
         let value = decision.vary_value.as_deref();
         match (caching.is_page(), decision.no_vary) {
             (true, no_vary) if !matches!(self.kept_as, KeptAs::Itself) => {
-                self.key_for_includes(&mut keys, &facts, cookies, caching, no_vary);
+                let by = (value, no_vary);
+                self.key_for_includes(&mut keys, &facts, cookies, caching, by);
             }
             (true, true) => unvaried_key(&mut keys, place, &facts),
             (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
@@ -115,7 +116,7 @@ impl Fill {
         facts: &Facts<'_>,
         cookies: &Cookies<'_>,
         caching: &Caching,
-        no_vary: bool,
+        (value, no_vary): (Option<&[u8]>, bool),
     ) {
         let by = match &self.kept_as {
             KeptAs::Shared { tags, .. } => {
@@ -128,7 +129,7 @@ impl Fill {
         let (place, facts) = ((self.namespace, &*self.url), for_inlines(facts));
         match no_vary {
             true => unvaried_key(keys, place, &facts),
-            false => page_key(keys, place, &facts, caching, cookies, None),
+            false => page_key(keys, place, &facts, caching, cookies, value),
         }
         push_combined(keys, by);
     }

@@ -7,6 +7,7 @@ use bolide_cache::rules::{self, CacheGate, Facts, KeyPiece};
 use bolide_cache::{FillMoment, KeyBuilder, Moved, NamespaceId, Object, SessionKey};
 use bolide_http::cookies::Cookies;
 
+use super::known::follow_known;
 use crate::caching::identity::{
     for_inlines, page_key, push_combined, push_piece, shared_key, unvaried_key,
 };
@@ -66,7 +67,6 @@ fn find_part(
     debug_assert!(caching.is_page(), "only pages have parts");
     let session = SessionKey::new(&cache.session).filter(|_| gate.private);
     let mut keys = KeyBuilder::default();
-    let front = ctx.cache.as_deref_mut()?;
     for varies in [true, false] {
         match varies {
             true => {
@@ -76,11 +76,14 @@ fn find_part(
             false => unvaried_key(&mut keys, place, facts),
         }
         push(&mut keys);
-        let private = session.map(|session| keys.private(session));
-        for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
-            if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
-                return Some(found);
+        let spaces = session.map(Some).into_iter().chain(gate.public.then_some(None));
+        for session in spaces {
+            let mark = keys.mark();
+            let found = follow_known(&mut keys, session, facts.fields, ctx).flatten();
+            if found.is_some() {
+                return found;
             }
+            keys.rewind(mark);
         }
     }
     None
