@@ -203,5 +203,5 @@ fn pages_are_correct_after_every_internal_redirect() {
 
 #[test]
 fn plays_that_went_wrong_once_go_right() {
-    play_all([13, 23, 53, 56, 85, 113, 282, 423, 696].into_iter());
+    play_all([13, 23, 53, 56, 85, 113, 282, 423, 696, 1298, 1394, 1468].into_iter());
 }

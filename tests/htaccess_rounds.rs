@@ -233,6 +233,11 @@ fn a_rule_about_the_cache_with_an_unknown_variable_keeps_out_what_it_may_mean() 
         "RewriteCond %{REQUEST_URI} /b [OR]\nRewriteCond %{NOBODY_KNOWS} /admin\n\
          RewriteRule .* - [E=Cache-Vary:a]\n",
         "RewriteRule .* - [E=Cache-Control:vary=%{NOBODY_KNOWS}]\n",
+        // Whether the rule is reached.
+        "RewriteCond %{NOBODY_KNOWS} ^1$\nRewriteRule ^ - [C]\n\
+         RewriteRule ^ - [E=Cache-Control:no-cache]\n",
+        "RewriteCond %{NOBODY_KNOWS} !^1$\nRewriteRule ^ - [S=1]\n\
+         RewriteRule ^ - [E=Cache-Control:no-cache]\n",
     ];
     for rule in rules {
         let shop = Shop::with(TRY_FILES, &format!("RewriteEngine On\n{rule}"));

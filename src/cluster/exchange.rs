@@ -99,7 +99,7 @@ struct Running {
 #[derive(Debug, Default)]
 struct EndMark {
     is_requested: AtomicBool,
-    /// Whether a successor shares secrets, too.
+    /// Whether a successor shares the same secrets.
     has_heir: AtomicBool,
     bell: Notify,
 }
@@ -162,7 +162,7 @@ impl ExchangeThread {
             return;
         }
         if let Some(running) = state.running.take() {
-            running.end.request(next.as_ref().is_some_and(|next| next.vault.is_some()));
+            running.end.request(next.as_ref().is_some_and(|next| next.inherits(&running.setup)));
             state.leaving.push(running.thread);
         }
         state.leaving.retain(|thread| !thread.is_finished());
@@ -196,6 +196,7 @@ impl ExchangeThread {
             Err(error) => {
                 let text = format!("cluster: cannot start a thread: {error}");
                 self.log.write(LogLevel::Alert, &text);
+                self.parts.rings.clear();
             }
         }
     }
@@ -245,7 +246,7 @@ impl Exchange {
     fn leave(&self) {
         if !self.end.has_heir.load(Ordering::Acquire) {
             // Without a thread, no key is replaced when its time is over.
-            self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
+            self.parts.rings.clear();
         }
         self.parts.issued.fleet().turn(FleetState::Off);
     }

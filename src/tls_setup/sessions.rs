@@ -32,6 +32,11 @@ impl TicketRings {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|(period, ring)| (*period, ring.clone())).collect()
     }
+
+    /// Removes all common keys.
+    pub(crate) fn clear(&self) {
+        self.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
+    }
 }
 
 /// Keys and session stores that generations share.

@@ -20,7 +20,7 @@ fn plan_page(app: &TestApp, server: &TestServer, (main, sub): (&str, &str), said
         "[<esi:include src='{main}' combine='main'/><esi:include src='{sub}' combine='sub'/>]"
     );
     say(app, "/page", PAGE, &text);
-    say(app, sub, "Content-Type: text/html", "alone");
+    say(app, sub, "Content-Type: text/html\nCache-Control: no-cache", "alone");
     let part = |number: usize| {
         let inline =
             format!("<esi:inline name='{sub}' cache-control='{control}'>for {number}</esi:inline>");
@@ -76,6 +76,16 @@ fn a_part_is_stored_for_no_wider_audience_than_its_response() {
 }
 
 #[test]
+fn a_private_response_has_no_public_part_where_nothing_private_is_stored() {
+    let app = TestApp::start();
+    let server = serve(&app.address(), "page_cache_private off;");
+    let private = "X-LiteSpeed-Cache-Control: private,max-age=60";
+    plan_page(&app, &server, ("/main", "/sub"), (private, "max-age=60"));
+    assert_eq!(ask(&server, "/page", ONE).text(), "[for 1]");
+    assert_eq!(ask(&server, "/page", OTHER).text(), "[for 2]");
+}
+
+#[test]
 fn parts_of_a_response_behind_checks_are_for_those_who_pass_them() {
     for (main, member) in [
         ("/password/main", USER),
@@ -126,13 +136,83 @@ fn parts_of_a_response_behind_checks_are_for_those_who_pass_them() {
 #[test]
 fn checks_that_a_part_passes_as_well_keep_it_from_nobody() {
     let app = TestApp::start();
-    let rules = "deny 192.0.2.66; if ($http_user_agent = evil) { return 403; }";
-    let server = serve(&app.address(), rules);
+    let server = serve(&app.address(), "deny 192.0.2.66;");
     plan_page(&app, &server, ("/main", "/sub"), (NO_CACHE, "public,max-age=60"));
     for visitor in [ONE, OTHER, ""] {
         assert_eq!(ask(&server, "/page", visitor).text(), "[for 1]");
     }
     assert_eq!(app.count("/main"), 1);
+}
+
+/// The question of an `if` or of a `.htaccess` file may be about the path: another one for the
+/// part, although both are asked in one location. The same goes for what is never cached.
+#[test]
+fn parts_of_a_response_that_was_asked_about_are_stored_for_nobody() {
+    let deny = "map \"$uri:$cookie_member\" $deny { \"~^/members/.*:$\" 1; default 0; }";
+    let test = "if ($deny) { return 403; }";
+    let (member, stranger) = ("Cookie: member=1\r\n", "");
+    for (server_rules, rules, main, other) in [
+        (test, "", "/members/main", "[alone]"),
+        ("", test, "/members/main", "[alone]"),
+        ("", "apache_htaccess on; try_files $uri @app;", "/members/main", "[alone]"),
+        ("", "page_cache_preset wordpress;", "/cart/main", "[for 2]"),
+        ("", "page_cache_bypass $cookie_member;", "/main", "[for 2]"),
+    ] {
+        for control in ["public,max-age=60", "max-age=60"] {
+            let app = TestApp::start();
+            let pass = format!("{PARAMS} fastcgi_pass {}; page_cache auto;", app.address());
+            let server = http(&format!(
+                "{deny} server {{ {LISTEN} {server_rules} location / {{ {rules} {pass} }}
+                     location @app {{ {pass} }} }}"
+            ));
+            let folder = server.www("members");
+            std::fs::create_dir(&folder).unwrap();
+            let file =
+                "RewriteEngine On\nRewriteCond %{HTTP_COOKIE} !member=1\nRewriteRule ^ - [F]\n";
+            std::fs::write(folder.join(".htaccess"), file).unwrap();
+            plan_page(&app, &server, (main, "/sub"), (NO_CACHE, control));
+            assert_eq!(ask(&server, "/page", member).text(), "[for 1]", "{rules}");
+            assert_eq!(ask(&server, "/page", stranger).text(), other, "{rules} {control}");
+        }
+    }
+}
+
+/// Another location has other rules for keys, for storing and for what applications say.
+#[test]
+fn parts_of_a_response_of_another_location_are_not_stored() {
+    for (rules, head) in [
+        ("page_cache_bypass $cookie_member;", NO_CACHE),
+        ("page_cache_key \"$uri|$cookie_lang\";", NO_CACHE),
+        ("", "Cache-Control: private, no-store"),
+    ] {
+        let app = TestApp::start();
+        let pass = format!("{PARAMS} fastcgi_pass {}; page_cache auto;", app.address());
+        let server = http(&format!(
+            "server {{ {LISTEN} location / {{ fastcgi_ignore_headers Cache-Control; {pass} }}
+                 location /other/ {{ {rules} {pass} }} }}"
+        ));
+        plan_page(&app, &server, ("/other/main", "/sub"), (head, "max-age=60"));
+        assert_eq!(ask(&server, "/page", "Cookie: member=1; lang=de\r\n").text(), "[for 1]");
+        assert_eq!(ask(&server, "/page", "Cookie: lang=fr\r\n").text(), "[for 2]", "{rules}");
+    }
+}
+
+/// A zone has no key for parts, and a location without a cache none at all.
+#[test]
+fn parts_are_stored_in_the_page_cache_only() {
+    for words in ["fastcgi_cache z; fastcgi_cache_valid 1m; fastcgi_cache_key $uri;", ""] {
+        let app = TestApp::start();
+        let pass = format!("{PARAMS} fastcgi_pass {};", app.address());
+        let server = http(&format!(
+            "fastcgi_cache_path @DIR@/zone keys_zone=z:1m;
+             server {{ {LISTEN} location / {{ page_cache auto; {pass} }}
+                 location /sub {{ page_cache off; {words} {pass} }} }}"
+        ));
+        plan_page(&app, &server, ("/main", "/sub"), (NO_CACHE, "public,max-age=60"));
+        assert_eq!(ask(&server, "/page", ONE).text(), "[for 1]", "{words}");
+        assert_eq!(ask(&server, "/sub", OTHER).text(), "alone", "{words}");
+        assert_eq!(ask(&server, "/page", OTHER).text(), "[for 2]", "{words}");
+    }
 }
 
 #[test]

@@ -93,6 +93,14 @@ struct VaultKey {
     root: VaultSecret,
 }
 
+impl Vault {
+    /// Whether the two have a key in common.
+    #[must_use]
+    pub fn shares_key(&self, other: &Self) -> bool {
+        self.keys.iter().any(|own| other.keys.iter().any(|key| key.id == own.id))
+    }
+}
+
 impl VaultKey {
     fn new(root: VaultSecret, cluster: &[u8]) -> Option<Self> {
         let mut id = [0; KEY_ID];

@@ -279,12 +279,6 @@ impl<'a> Applied<'a> {
         Some(Self { places, choices: SectionChoices::default() })
     }
 
-    /// Whether rules about hosts or users decide about access.
-    #[must_use]
-    pub fn restricts(&self) -> bool {
-        self.all().any(|settings| settings.hosts.is_given || !settings.rules.is_empty())
-    }
-
     /// Whether a rule may need the user.
     #[must_use]
     pub fn may_ask_for_user(&self) -> bool {

@@ -4,6 +4,8 @@
 
 mod parse;
 
+use std::borrow::Cow;
+
 use bolide_http::lscache::LsCacheControl;
 
 pub(crate) use parse::{engine, key_modify, litemage, lookup, prefix, time};
@@ -159,14 +161,17 @@ pub struct CacheOrders {
 impl CacheOrders {
     /// Words of cache control, separated by commas.
     #[must_use]
-    pub fn control(&self) -> Vec<u8> {
-        let mut control = self.control.clone();
+    pub fn control(&self) -> Cow<'_, [u8]> {
         let LsCacheControl { no_cache, no_store, private, .. } = self.forbidden;
+        if !no_cache && !no_store && !private {
+            return Cow::Borrowed(&self.control);
+        }
+        let mut control = self.control.clone();
         let all = [(no_cache, &b"no-cache"[..]), (no_store, b"no-store"), (private, b"private")];
         for (_, word) in all.into_iter().filter(|(is_said, _)| *is_said) {
             append(&mut control, word);
         }
-        control
+        Cow::Owned(control)
     }
 
     /// Names of cookies that pages vary by, separated by commas.
@@ -235,14 +240,16 @@ impl CacheOrders {
     /// The vary value. It includes that of earlier rounds: an inner round cannot join pages that an
     /// outer one separates.
     #[must_use]
-    pub fn vary_value(&self) -> Vec<u8> {
+    pub fn vary_value(&self) -> Cow<'_, [u8]> {
         let (earlier, value) = (&self.earlier, &self.value);
         // `vary=%{ENV:LSCACHE_VARY_VALUE}+more` continues the earlier value; others follow it.
         let rest = value.strip_prefix(&earlier[..]);
         match (&earlier[..], &value[..]) {
-            (b"", value) | (value, b"") => value.to_vec(),
-            (_, value) if rest.is_some_and(|it| it.is_empty() || it[0] == b'+') => value.to_vec(),
-            (earlier, value) => [earlier, &[0], value].concat(),
+            (b"", value) | (value, b"") => Cow::Borrowed(value),
+            (_, value) if rest.is_some_and(|it| it.is_empty() || it[0] == b'+') => {
+                Cow::Borrowed(value)
+            }
+            (earlier, value) => Cow::Owned([earlier, &[0], value].concat()),
         }
     }
 
@@ -292,7 +299,7 @@ impl CacheOrders {
         self.begins_prefixes = true;
         self.is_widened = false;
         if !self.value.is_empty() {
-            self.earlier = self.vary_value();
+            self.earlier = self.vary_value().into_owned();
             self.value.clear();
         }
         debug_assert!(self.value.is_empty(), "a round makes its own value");

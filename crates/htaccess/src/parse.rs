@@ -193,9 +193,7 @@ impl Parser<'_> {
                     }
                 }
                 let read = directive.read(arguments, settings, within.methods.as_ref());
-                if directive == DirectiveName::RewriteRule
-                    && settings.rewriting.rules.last().is_some_and(|rule| rule.is_unclear)
-                {
+                if directive == DirectiveName::RewriteRule && settings.rewriting.is_last_unclear() {
                     self.note(
                         "this rule about the cache has a variable that is not known: requests \
                          that it may apply to bypass the cache",

@@ -44,6 +44,14 @@ pub(crate) struct Rewriting {
     pub(crate) line: u32,
 }
 
+impl Rewriting {
+    /// Whether the last rule is about the cache, and depends on an unknown variable.
+    pub(crate) fn is_last_unclear(&self) -> bool {
+        let Some((last, before)) = self.rules.split_last() else { return false };
+        last.flags.orders_cache() && (last.is_unclear || before.iter().any(|it| it.hides_rules))
+    }
+}
+
 /// `RewriteOptions`
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RewriteOptions {
@@ -80,9 +88,11 @@ pub(crate) struct UrlRule {
     pub(crate) looks_ahead: bool,
     /// Whether a condition is about the path that the client sent.
     pub(crate) asks_for_sent_path: bool,
-    /// Whether it sets variables for the cache, but it or a condition has a variable that nobody
-    /// knows.
+    /// Whether it sets variables for the cache, but it or a condition has an unknown variable; or
+    /// whether it decides by one whether a later rule does.
     pub(crate) is_unclear: bool,
+    /// Whether an unknown variable in it decides whether the rules after it apply.
+    pub(crate) hides_rules: bool,
 }
 
 /// A condition.

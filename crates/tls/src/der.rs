@@ -96,7 +96,8 @@ pub(crate) fn seconds(text: &[u8]) -> Option<u64> {
     let (year, month, day) = (number(0, 4)?, number(4, 2)?, number(6, 2)?);
     let (hour, minute, second) = (number(8, 2)?, number(10, 2)?, number(12, 2)?);
     let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month);
-    if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    // RFC 5280 has no leap seconds, and after the last second of 9999 no date can be written.
+    if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     // Years that begin in March, so that the leap day comes last.
@@ -151,7 +152,14 @@ mod tests {
         assert_eq!(seconds(b"19700101000000Z"), Some(0));
         assert_eq!(seconds(b"20000229235959Z"), Some(951_868_799));
         assert_eq!(seconds(b"20261121181234Z"), Some(1_795_284_754));
-        for text in ["20261321181234Z", "20261121181234", "2026112118123Z", "x0261121181234Z"] {
+        assert_eq!(seconds(b"99991231235959Z"), Some(253_402_300_799));
+        for text in [
+            "20261321181234Z",
+            "20261121181234",
+            "2026112118123Z",
+            "x0261121181234Z",
+            "99991231235960Z",
+        ] {
             assert_eq!(seconds(text.as_bytes()), None, "{text}");
         }
         for (text, time) in [("000229235959Z", 951_868_799), ("700101000000Z", 0)] {

@@ -27,6 +27,8 @@ const SIGNERS_MAX: usize = 4;
 const CHAIN_MAX: usize = 8;
 /// Seconds that clocks may differ, as nginx allows.
 pub(crate) const SKEW: u64 = 300;
+/// Seconds that a status without an end holds.
+const AGE_MAX: u64 = 7 * 86_400;
 /// `id-sha1`
 const SHA1: &[u8] = &[0x2b, 0x0e, 3, 2, 0x1a];
 /// `id-pkix-ocsp-basic`
@@ -155,31 +157,46 @@ impl OcspQuestion {
     ///
     /// It must not be sent along.
     pub fn judge(&self, answer: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
-        match self.status(answer, now)? {
-            (CertStatus::Good, until) => Ok(until),
-            (CertStatus::Revoked(_), _) => Err(OcspFault::Revoked),
-            (CertStatus::Unknown, _) => Err(OcspFault::Unknown),
+        let (status, (_, until)) = self.verify(answer, now)?;
+        match status {
+            CertStatus::Good => Ok(until),
+            CertStatus::Revoked(_) => Err(OcspFault::Revoked),
+            CertStatus::Unknown => Err(OcspFault::Unknown),
         }
     }
 
-    /// Verifies a response likewise; returns the status in it, and until when it holds.
+    /// Verifies a response likewise; returns the status in it, and until when it holds. One that
+    /// does not say until when must be at most a week old: an older one may be replayed.
     ///
     /// # Errors
     ///
     /// It says nothing about the certificate.
     pub fn status(&self, answer: &[u8], now: u64) -> Result<(CertStatus, Option<u64>), OcspFault> {
+        let (status, (from, until)) = self.verify(answer, now)?;
+        match until.is_none() && from.saturating_add(AGE_MAX) < now {
+            true => Err(OcspFault::Untimely),
+            false => Ok((status, until)),
+        }
+    }
+
+    /// The status in a response, and since and until when it holds.
+    fn verify(
+        &self,
+        answer: &[u8],
+        now: u64,
+    ) -> Result<(CertStatus, (u64, Option<u64>)), OcspFault> {
         let basic = unwrap(answer)?;
         let mut body = inside(basic);
         let responses = take(&mut body, SEQUENCE).ok_or(OcspFault::Malformed)?;
         let (status, rest) = self.find(responses).ok_or(OcspFault::NotFound)?;
-        let until = timely(rest, now)?;
+        let times = timely(rest, now)?;
         if !self.has_signed(basic, body, now) {
             return Err(OcspFault::Unsigned);
         }
         if !self.is_trusted {
             return Err(OcspFault::Untrusted);
         }
-        Ok((status, until))
+        Ok((status, times))
     }
 
     /// The status of our certificate, and the data after it.
@@ -326,8 +343,8 @@ fn same_id(one: &[u8], other: &[u8]) -> bool {
     parts(one).is_some_and(|one| Some(one) == parts(other))
 }
 
-/// Whether the response after a status holds at `now`; until when.
-fn timely(mut single: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
+/// Whether the response after a status holds at `now`; since and until when.
+fn timely(mut single: &[u8], now: u64) -> Result<(u64, Option<u64>), OcspFault> {
     let from = take(&mut single, TIME).and_then(seconds).ok_or(OcspFault::Malformed)?;
     let until = match take(&mut single, context(0)) {
         None => None,
@@ -337,7 +354,11 @@ fn timely(mut single: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
         }
     };
     let is_over = until.is_some_and(|until| until.saturating_add(SKEW) < now);
-    if from > now.saturating_add(SKEW) || is_over { Err(OcspFault::Untimely) } else { Ok(until) }
+    if from > now.saturating_add(SKEW) || is_over {
+        Err(OcspFault::Untimely)
+    } else {
+        Ok((from, until))
+    }
 }
 
 #[cfg(test)]

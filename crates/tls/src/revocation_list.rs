@@ -221,13 +221,16 @@ fn check_extensions(
 /// A shard (RFC 5280 §5.2.5) may cover any part of the issuer's certificates: a name in it is
 /// revoked. One of several authorities (`indirectCRL`) has serial numbers of others.
 fn may_be_critical(id: &[u8], mut value: &[u8]) -> bool {
-    /// `[4] indirectCRL`
-    const INDIRECT: u8 = 0x84;
+    /// `[2] onlyContainsCACerts`, `[4] indirectCRL`, `[5] onlyContainsAttributeCerts`
+    const OTHERS: [u8; 3] = [0x82, 0x84, 0x85];
+    /// `[3] onlySomeReasons`
+    const REASONS: u8 = 0x83;
     let Some(mut shard) = take(&mut value, SEQUENCE).filter(|_| id == SHARD) else { return false };
     while !shard.is_empty() {
         let tag = shard.first().copied();
         match element(&mut shard) {
-            Some((_, value)) if tag != Some(INDIRECT) || value == [0] => {}
+            Some(_) if tag == Some(REASONS) => return false,
+            Some((_, value)) if tag.is_none_or(|tag| !OTHERS.contains(&tag)) || value == [0] => {}
             _ => return false,
         }
     }

@@ -45,6 +45,13 @@ impl ExchangeSetup {
         Ok(Some(Self { settings, node, vault, shares_limits }))
     }
 
+    /// Whether the keys of tickets of a thread with the setup `before` may be used until this one
+    /// has read them: both have the same Valkey, and a key of secrets in common.
+    pub(super) fn inherits(&self, before: &Self) -> bool {
+        let vaults = self.vault.as_ref().zip(before.vault.as_ref());
+        self.settings == before.settings && vaults.is_some_and(|(own, old)| own.shares_key(old))
+    }
+
     /// The status that `bolide cluster status` shows before the first exchange with Valkey.
     pub(super) fn status(&self) -> ExchangeStatus {
         ExchangeStatus {

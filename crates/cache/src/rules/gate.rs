@@ -82,10 +82,17 @@ impl Environment {
         self.is_authorized |= other.is_authorized;
         self.control.no_cache |= other.control.no_cache;
         self.control.no_store |= other.control.no_store;
+        for (own, most) in self.times_max.iter_mut().zip(other.times_max) {
+            *own = [*own, most].into_iter().flatten().min();
+        }
         for cookie in &other.vary_cookies {
             self.add_vary_cookie(cookie);
+            // The key has no room for it.
+            self.is_off |= !self.vary_cookies.contains(cookie);
         }
         if other.vary_value.is_some() {
+            // Equal values of two rules may mean different things.
+            self.is_off |= self.vary_value.is_some() && self.vary_value != other.vary_value;
             self.vary_value.clone_from(&other.vary_value);
         }
     }

@@ -42,8 +42,8 @@ pub fn part_control(
     match decision.verdict {
         StoreVerdict::Keep(CacheScope::Private) => control.private = true,
         StoreVerdict::Keep(CacheScope::Public) => {}
-        // It says nothing, or the configuration leaves no choice.
-        StoreVerdict::Refuse(StoreRefusal::NoLifetime | StoreRefusal::Space) => {}
+        // It says nothing.
+        StoreVerdict::Refuse(StoreRefusal::NoLifetime) => {}
         StoreVerdict::Refuse(_) => control.no_cache = true,
     }
     let is_said = !matches!(
@@ -122,8 +122,9 @@ mod tests {
     #[test]
     fn a_part_without_a_word_is_stored_no_wider_than_its_response() {
         let environment = Environment::default();
-        for mode in [Mode::Auto, Mode::LsCache] {
-            let policy = CachePolicy { mode, ..CachePolicy::default() };
+        let modes = [(Mode::Auto, true), (Mode::LsCache, true), (Mode::Auto, false)];
+        for (mode, private) in modes {
+            let policy = CachePolicy { mode, private, ..CachePolicy::default() };
             for (request, whole, own) in
                 ["", "Authorization: Basic dTpw"].iter().flat_map(|request| {
                     WHOLE.iter().flat_map(move |whole| OWN.map(|own| (request, whole, own)))

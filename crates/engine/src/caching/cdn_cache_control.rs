@@ -64,20 +64,31 @@ impl CacheTransaction {
         if !caching.is_page() {
             return Some(gate);
         }
-        let page = &caching.conf.page;
-        if let Some(never) = &page.never
-            && is_never(never, facts.target, facts.fields)
-        {
-            self.why = Why::Preset;
-            return None;
-        }
-        if is_any(request, answer, &page.bypass, site, ctx) {
-            self.why = Why::Condition;
+        let Some(why) = excludes(request, answer, caching, site, ctx) else { return Some(gate) };
+        self.why = why;
+        if why == Why::Condition {
             answer.cached = UpstreamCacheStatus::Bypass;
-            return None;
         }
-        Some(gate)
+        None
     }
+}
+
+/// Why `page_cache_preset` or `page_cache_bypass` excludes a request from the page cache, if they
+/// do.
+pub(super) fn excludes(
+    request: &Request,
+    answer: &Answer,
+    caching: &Caching,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Option<Why> {
+    let page = &caching.conf.page;
+    if let Some(never) = &page.never
+        && is_never(never, request.address(), &request.head().fields)
+    {
+        return Some(Why::Preset);
+    }
+    is_any(request, answer, &page.bypass, site, ctx).then_some(Why::Condition)
 }
 
 /// The cache orders of `.htaccess` files. Their vary value is added to that of the configuration,
@@ -98,8 +109,10 @@ fn set_by_files(orders: &CacheOrders, page: &PageCache, environment: &mut Enviro
     if !files.is_empty() {
         let configured = environment.vary_value.take().unwrap_or_default();
         let is_alone = !page.vary.iter().any(|by| matches!(by, VaryBy::Value(_)));
-        let value = if is_alone { files } else { joined(&[configured.into(), files]) };
-        environment.vary_value = Some(value.into());
+        environment.vary_value = Some(match is_alone {
+            true => files.into(),
+            false => joined(&[configured.into(), files.into_owned()]).into(),
+        });
     }
     environment.lookup = orders.lookup();
     environment.litemage = orders.litemage();
@@ -243,8 +256,19 @@ pub(crate) fn read_controls(
     ctx: &StepCtx<'_>,
 ) {
     let page = &caching.conf.page;
+    let is_authorized = request.is_authorized || shows_certificate(ctx);
+    if !caching.is_page() && request.role.fragment().is_none() {
+        // PERF: nothing else is said about a zone.
+        debug_assert!(
+            cache.environment == Environment::default(),
+            "a request begins without cache controls"
+        );
+        cache.environment.is_authorized = is_authorized;
+        cache.session.clear();
+        return;
+    }
     let mut environment = request.environment();
-    environment.is_authorized = request.is_authorized || shows_certificate(ctx);
+    environment.is_authorized = is_authorized;
     if caching.is_page() {
         // If the cache is off, only the application's purges count.
         environment.is_off = page.mode == PageMode::Off;

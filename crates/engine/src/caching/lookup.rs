@@ -13,7 +13,7 @@ mod narrow;
 
 use std::sync::Arc;
 
-use bolide_cache::rules::Facts;
+use bolide_cache::rules::{Environment, Facts};
 use bolide_cache::{AbandonReason, Lookup, NamespaceId, Object, SessionKey};
 use bolide_conf::Template;
 use bolide_http::cookies::Cookies;
@@ -23,7 +23,7 @@ use bolide_http::{Method, RequestBody};
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::Caching;
-use crate::caching::cdn_cache_control::read_controls;
+use crate::caching::cdn_cache_control::{excludes, read_controls};
 use crate::caching::disk_lookup::{ask_nodes, recall_private};
 use crate::caching::identity::write_arrival;
 use crate::caching::identity::{key_of, push_named, unvaried_key};
@@ -96,6 +96,11 @@ impl CacheTransaction {
             return Some(next);
         }
         self.autoflush(request, caching, space, site, ctx);
+        let is_combined = || request.role.fragment().is_some_and(|it| it.form().is_some());
+        if caching.is_page() && is_combined() {
+            // Such a response is not looked up, but its parts are stored.
+            self.environment.is_off |= excludes(request, answer, caching, site, ctx).is_some();
+        }
         // A response to a request with a body is not the object of the URL.
         let is_asking = matches!(request.method, Method::Get | Method::Head);
         let has_body = !matches!(request.head().body, RequestBody::None | RequestBody::Length(0))
@@ -141,6 +146,7 @@ impl CacheTransaction {
     ) -> Option<NamespaceId> {
         if self.looked.replace(location).is_some() {
             self.forget();
+            self.environment = Environment::default();
         }
         ctx.cache.as_ref()?;
         self.space = space(request, answer, caching, site, ctx);

@@ -40,15 +40,11 @@ impl CombinedHead {
 
     /// Whether all who get the response to `request`, a part, would have got this response. Stored
     /// parts are found by clients that pass the checks of the part only.
-    fn is_for_all_of(&self, request: &Request, site: &Site) -> bool {
-        let page = |location| {
-            let caching = site.location(location).caching.as_ref()?;
-            Some((&caching.conf.page.vary, &caching.conf.page.session))
-        };
-        let (own, other) = (page(self.location), page(request.location));
+    fn is_for_all_of(&self, request: &Request) -> bool {
         !self.is_refused
             && (self.checks == 0 || self.checks == request.arrival.checks())
-            && (self.location == request.location || own == other)
+            // Another location has other rules for keys and for what is not cached.
+            && self.location == request.location
     }
 }
 
@@ -63,16 +59,20 @@ impl GivenFragment {
         ctx: &StepCtx<'_>,
     ) -> (Option<Box<Fill>>, Vec<OriginNews>) {
         let whole = &*self.whole;
-        let mut fill = cache.take_fill(request, answer, site, ctx);
         let mut control = LsCacheControl { no_cache: true, ..self.control };
-        if let Some(fill) = &mut fill
-            && let Some(caching) = &site.location(request.location).caching
-        {
+        let caching = site.location(request.location).caching.as_ref();
+        // In a zone it would be the response of its URL.
+        let Some(caching) = caching.filter(|caching| caching.is_page()) else {
+            cache.let_go();
+            return (None, self.news(&control));
+        };
+        let mut fill = cache.take_fill(request, answer, site, ctx);
+        if let Some(fill) = &mut fill {
             let question = &mut *fill.question;
             let environment = &mut question.environment;
             environment.narrow(&whole.environment);
             environment.control.no_vary &= !rules::varies(&whole.fields);
-            environment.is_off |= !whole.is_for_all_of(request, site);
+            environment.is_off |= !whole.is_for_all_of(request);
             // What names its reader is for no other, whatever the part says.
             environment.no_public |=
                 environment.is_authorized || question.fields.get(Name::Authorization).is_some();

@@ -12,7 +12,7 @@ use bolide_htaccess::{
 use bolide_http::escape::{UriPart, push_uri};
 
 use super::admission::AdmissionJudge;
-use super::asked::truth;
+use super::asked::{AskedUrl, truth};
 use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
 use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
@@ -78,6 +78,10 @@ pub(crate) fn obey(
     let location = site.location(request.location);
     debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
     request.is_straight = false;
+    if request.role.is_subrequest() {
+        // Its files may ask for anything, and may change: this check is no other request's.
+        request.arrival.check_at(request.id[1]);
+    }
     let entry = RoundEntry::of(request);
     if let Some(entry) = &entry {
         let mut links = Vec::new();
@@ -133,7 +137,8 @@ impl HtaccessRequest<'_> {
     #[cold]
     fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> (NextStep, Option<KeptWay>) {
         vouch_for_part(self.request);
-        let is_asked = self.request.has_asked_path(site.server(self.request.server).merge_slashes);
+        let is_asked =
+            AskedUrl(self.request).is_current(site.server(self.request.server).merge_slashes);
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
@@ -260,7 +265,7 @@ impl HtaccessRequest<'_> {
         let judge = AdmissionJudge::new(ruling, self.request);
         let name = ruling.places.as_ref().map(|places| places.name.clone()).unwrap_or_default();
         let let_in_before = ruling.settled_before();
-        let (choices, describes, restricts, admission) =
+        let (choices, describes, admission) =
             self.ask(ruling, target, None, None, site, ctx, |applied, by| {
                 let admission = judge.admit(applied, by)?;
                 let is_settled = let_in_before.as_ref() == Some(applied.choices());
@@ -272,13 +277,8 @@ impl HtaccessRequest<'_> {
                     }
                     other => other,
                 };
-                let restricts = applied.restricts();
-                Ok((applied.choices().clone(), applied.describes(&name), restricts, admission))
+                Ok((applied.choices().clone(), applied.describes(&name), admission))
             })?;
-        if restricts {
-            // Files may change, so this check is no other request's.
-            self.request.arrival.check_at(self.request.id[1]);
-        }
         if let Some(places) = &mut ruling.places {
             let places = Rc::make_mut(places);
             (places.choices, places.describes) = (Some(choices), describes);

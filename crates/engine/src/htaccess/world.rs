@@ -19,7 +19,7 @@ use bolide_http::date::CivilDate;
 use bolide_http::uri::MergeSlashes;
 use bolide_http::{HttpVersion, Name, Scheme};
 
-use super::asked::truth;
+use super::asked::{AskedUrl, truth};
 use super::looks::AheadState;
 use super::questions::{AskedText, Question, Reply, RequestTexts};
 use super::reliance::Reliance;
@@ -277,9 +277,9 @@ impl<'a> RequestWorld<'a> {
         let text: &[u8] = match which {
             RequestVariable::RequestFilename => &self.target.file,
             RequestVariable::RequestUri => &request.uri,
-            RequestVariable::AskedUri => return request.push_asked_path(self.merge, out),
-            RequestVariable::AskedQuery => return request.push_asked_query(self.merge, out),
-            RequestVariable::IsAskedUri => truth(request.has_asked_path(self.merge)),
+            RequestVariable::AskedUri => return AskedUrl(request).push_path(self.merge, out),
+            RequestVariable::AskedQuery => return AskedUrl(request).push_query(self.merge, out),
+            RequestVariable::IsAskedUri => truth(AskedUrl(request).is_current(self.merge)),
             RequestVariable::PathInfo => &self.target.path_info,
             RequestVariable::RequestMethod => self.method,
             RequestVariable::RequestScheme => match conn.scheme {

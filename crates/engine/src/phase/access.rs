@@ -58,7 +58,12 @@ impl AccessChecks {
         }
         request.is_straight = false;
         if asks_who(location) {
-            request.arrival.check_at(request.location.into());
+            // Applications may decide by more than the location: that check is no other request's.
+            let place = match location.settings.auth_request.uri {
+                Some(_) => request.id[1],
+                None => request.location.into(),
+            };
+            request.arrival.check_at(place);
         }
         if let Some(verdict) = self.verdict.take() {
             return answer.heed(request, *verdict, location, site, ctx);

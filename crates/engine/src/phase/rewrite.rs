@@ -124,7 +124,8 @@ pub(crate) fn rewrite(
             }
             Op::Set { target, value } => set_variable(request, answer, *target, value, site, ctx),
             Op::If { test, inner, location } => {
-                request.arrival.check_at(cursor.program.into());
+                // It may ask for anything, such as the path: this check is no other request's.
+                request.arrival.check_at(request.id[1]);
                 match holds(request, answer, search, test, cursor.program, site, ctx) {
                     Ok(true) => {
                         if let Some(inner) = *location {

@@ -43,8 +43,8 @@ pub(crate) fn lookup(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<
     push(own, CacheLine::Lookup(scopes, on_or_off("CacheLookup", &word)?))
 }
 
-/// `CacheEnable public | private`, `CacheEnable [public | private] /PATH`, `CacheDisable …`. Without
-/// a path it is for everything that the file is for.
+/// `CacheEnable public | private`, `CacheEnable [public | private] /PATH`; `CacheDisable` alike.
+/// Without a path it is for everything that the file is for.
 pub(crate) fn prefix(
     own: &mut Vec<CacheLine>,
     name: &str,

@@ -188,6 +188,14 @@ fn quoted_env(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 impl RuleFlags {
+    /// Whether the rules after this one may be left out because of it.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        self.is_chained
+            || self.skips > 0
+            || self.passing != Passing::On
+            || !matches!(self.action, RuleAction::Rewrite)
+    }
+
     /// The texts that they generate.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &RuleText> {
         let env = self.env.iter().filter_map(|order| match order {

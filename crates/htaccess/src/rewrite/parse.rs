@@ -197,9 +197,13 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
     own.looks_ahead |= looks_ahead;
     let line = own.line;
     let asks_for_sent_path = conditions.iter().any(|it| it.text.asks_for_sent_path());
-    let is_unclear = flags.orders_cache()
-        && (conditions.iter().any(RewriteCondition::has_unknown)
-            || flags.texts().any(RuleText::has_unknown));
+    let has_unknown = conditions.iter().any(RewriteCondition::has_unknown)
+        || flags.texts().any(RuleText::has_unknown);
+    let is_unclear = flags.orders_cache() && has_unknown;
+    let hides_rules = has_unknown && flags.leads_elsewhere();
+    if flags.orders_cache() {
+        own.rules.iter_mut().for_each(|rule| rule.is_unclear |= rule.hides_rules);
+    }
     let rule = UrlRule {
         line,
         conditions,
@@ -210,6 +214,7 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
         looks_ahead,
         asks_for_sent_path,
         is_unclear,
+        hides_rules,
     };
     own.rules.push(rule);
     Ok(())
@@ -229,7 +234,7 @@ impl RewriteCondition {
             }
     }
 
-    /// Whether it has a variable that nobody knows.
+    /// Whether it has an unknown variable.
     pub(super) fn has_unknown(&self) -> bool {
         let compares = match &self.test {
             CondTest::Compares(_, with) => with.has_unknown(),

@@ -351,7 +351,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Whether the conditions may hold, for some values of the variables that nobody knows.
+    /// Whether the conditions may hold, for some values of unknown variables.
     fn may_meet(
         &mut self,
         conditions: &[RewriteCondition],

@@ -221,7 +221,7 @@ impl RuleText {
         })
     }
 
-    /// Whether it has a variable that nobody knows, which is empty.
+    /// Whether it has an unknown variable, which is empty.
     pub(crate) fn has_unknown(&self) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Of(variable) | Part::Ahead(_, variable) => {

@@ -92,9 +92,9 @@ fn find_part(
 /// The fill of a part of a combined response is as old as the combined request: purges since then
 /// count.
 pub(crate) fn date_back(cache: &mut CacheTransaction, moment: &FillMoment, ctx: &mut StepCtx<'_>) {
-    debug_assert!(cache.looked.is_some(), "a part is looked up before it is given");
     match std::mem::take(&mut cache.state) {
         CacheState::Filling { permit, past } => {
+            debug_assert!(cache.looked.is_some(), "a part is looked up before it is given");
             let Moved { permit, wakes } = permit.since(moment);
             ctx.effects.push(StepEffect::WakeExchanges(wakes));
             if let Some(permit) = permit {
