@@ -156,7 +156,6 @@ fn parts_of_a_response_that_was_asked_about_are_stored_for_nobody() {
         ("", test, "/members/main", "[alone]"),
         ("", "apache_htaccess on; try_files $uri @app;", "/members/main", "[alone]"),
         ("", "page_cache_preset wordpress;", "/cart/main", "[for 2]"),
-        ("", "page_cache_bypass $cookie_member;", "/main", "[for 2]"),
     ] {
         for control in ["public,max-age=60", "max-age=60"] {
             let app = TestApp::start();
