@@ -329,16 +329,18 @@ fn term_int_and_quit_end_the_server_with_status_0() {
 
 #[test]
 fn quit_finishes_requests_in_progress() {
-    let mut server = site("location /slow/ { alias @DIR@/www/; limit_rate 500k; }");
+    let mut server = site(
+        "location /slow/ { alias @DIR@/www/; limit_rate 500k; }
+         location = /status { stub_status; }",
+    );
     let big = fs::read(server.www("big.bin")).unwrap();
     let url = server.url(Proto::H2, "/slow/big.bin");
     let curl = server.curl(Proto::H2);
     let by_h2 = std::thread::spawn(move || curl.get(&url));
     let mut client = server.connect();
     client.send("GET /slow/big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
-    // The first bytes have come: the response is in progress.
-    client.take(200).unwrap();
-    bolide_testkit::pause(300);
+    // Both, and the one for the status.
+    wait_until("the responses", || server.get("/status").text().contains("Writing: 3 "));
     server.signal("QUIT");
     wait_until("the listener to close", || crate::reload::refuses(server.http()));
     let rest = client.to_end().unwrap();

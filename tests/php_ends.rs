@@ -7,7 +7,7 @@ use bolide_testkit::server::{LISTEN, is_root};
 use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::BOLIDE;
-use crate::php_pool::{command, family, kill, lives, put, ready_master, user};
+use crate::php_pool::{command, family, kill, lives, put, ready_master, user, wait_for_load};
 
 /// The time that the control thread may compute in a second of rest.
 const REST_MAX: Duration = Duration::from_millis(300);
@@ -49,9 +49,9 @@ fn a_removed_pool_whose_master_dies_serves_its_queue_without_spinning() {
         wait_until("PHP", || server.get("/pid.php").status == 200);
         let old = ready_master(&server, "rem");
         let running = ask(&server, "/busy.php?s=5");
-        bolide_testkit::pause(500);
+        wait_for_load(&server, "rem", 1, 0);
         let waiting = ask(&server, "/pid.php");
-        bolide_testkit::pause(300);
+        wait_for_load(&server, "rem", 1, 1);
         server.reload(&format!("server {{ {LISTEN} }}"));
         wait_until("the reload", || is_removed(&server));
         kill("KILL", old);
@@ -83,7 +83,7 @@ fn children_of_lsphp_finish_their_requests_without_their_master() {
     wait_until("PHP", || server.get("/pid.php").status == 200);
     let keeper = ready_master(&server, "rem");
     let running = ask(&server, "/busy.php?s=4");
-    bolide_testkit::pause(700);
+    wait_for_load(&server, "rem", 1, 0);
     let all = family(keeper);
     kill("KILL", below(keeper));
     wait_until("a new master", || {
@@ -108,7 +108,7 @@ fn children_of_lsphp_without_their_master_end_with_the_server() {
         wait_until("PHP", || server.get("/pid.php").status == 200);
         let keeper = ready_master(&server, "rem");
         let _running = ask(&server, "/busy.php?s=60");
-        bolide_testkit::pause(700);
+        wait_for_load(&server, "rem", 1, 0);
         let all = family(keeper);
         kill("KILL", below(keeper));
         wait_until("a new master", || {

@@ -88,6 +88,17 @@ pub(crate) fn ready_master(server: &TestServer, pool: &str) -> u32 {
     found.unwrap()
 }
 
+/// Waits until exactly this many requests of a pool run, and this many wait for a child.
+pub(crate) fn wait_for_load(server: &TestServer, pool: &str, active: u32, queued: u32) {
+    let name = format!("\"pool\":\"{pool}\"");
+    let numbers = [format!("\"active\":{active},"), format!("\"queued\":{queued},")];
+    wait_until("the pool to have its requests", || {
+        let text = command(server, &["top", "--json"]).text();
+        let row = text.split('{').find(|row| row.contains(&name));
+        row.is_some_and(|row| numbers.iter().all(|number| row.contains(number)))
+    });
+}
+
 /// Sends a signal to a process.
 pub(crate) fn kill(signal: &str, pid: u32) {
     let _done = run("kill", ["-s", signal, &pid.to_string()]);
@@ -174,7 +185,7 @@ fn a_killed_master_is_replaced_and_running_requests_end() {
     let old = ready_master(&server, "main");
     let url = format!("http://{}/slow.php?ms=1500", server.http());
     let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
-    bolide_testkit::pause(500);
+    wait_for_load(&server, "main", 1, 0);
     kill("KILL", old);
     // No request is needed for the restart.
     assert!(answers(&server));
@@ -345,7 +356,7 @@ fn a_pool_that_is_no_longer_configured_ends_after_its_requests() {
     let all = family(ready_master(&server, "main"));
     let url = format!("http://{}/slow.php?ms=2000", server.http());
     let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
-    bolide_testkit::pause(500);
+    wait_for_load(&server, "main", 1, 0);
     server.reload(&format!("server {{ {LISTEN} }}"));
     wait_until("the reload", || !answers(&server));
     assert_eq!(slow.join().unwrap(), "slept");
@@ -452,12 +463,12 @@ fn reloads_that_change_a_pool_lose_no_request() {
 fn a_full_queue_is_answered_at_once() {
     let server = start("children 1; queue 1 timeout=10s;");
     assert!(answers(&server));
-    let url = format!("http://{}/slow.php?ms=2000", server.http());
+    let url = format!("http://{}/slow.php?ms=3000", server.http());
     let busy: Vec<_> = (0..2)
-        .map(|_| {
+        .map(|queued| {
             let url = url.clone();
             let asked = std::thread::spawn(move || run("curl", ["-s", &url]).text());
-            bolide_testkit::pause(300);
+            wait_for_load(&server, "main", 1, queued);
             asked
         })
         .collect();
@@ -482,7 +493,7 @@ fn a_child_that_hangs_is_replaced() {
 fn keep_busy(server: &TestServer) {
     let url = format!("http://{}/slow.php?ms=60000", server.http());
     std::thread::spawn(move || run("curl", ["-s", "-m", "20", &url]));
-    bolide_testkit::pause(500);
+    wait_for_load(server, "main", 1, 0);
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub enum StatusAnswer {
     Good(Option<u64>),
     /// It is revoked.
     Revoked(Revocation),
+    /// Why the source says nothing about this certificate, though it works.
+    Unsaid(String),
     /// Why there is no answer.
     Silent(String),
 }
@@ -172,10 +174,16 @@ impl StatusBook {
         now: u64,
     ) -> StatusNews {
         let mut news = StatusNews::default();
-        let mut silence = None;
+        let (mut silence, mut unsaid) = (None, None);
         for (id, serial, answer) in answers {
-            if let StatusAnswer::Silent(why) = &answer {
-                silence.get_or_insert_with(|| why.clone());
+            match &answer {
+                StatusAnswer::Silent(why) => {
+                    silence.get_or_insert_with(|| why.clone());
+                }
+                StatusAnswer::Unsaid(why) => {
+                    unsaid.get_or_insert_with(|| why.clone());
+                }
+                StatusAnswer::Good(_) | StatusAnswer::Revoked(_) => {}
             }
             let watch = self.watches.get_mut(&id);
             let Some(watch) = watch.filter(|watch| watch.certificate.serial == serial) else {
@@ -194,7 +202,7 @@ impl StatusBook {
                         news.revoked.push((id, serial, revocation));
                     }
                 }
-                StatusAnswer::Silent(_) => {
+                StatusAnswer::Silent(_) | StatusAnswer::Unsaid(_) => {
                     watch.failures = watch.failures.saturating_add(1);
                     let pause = doubled(RETRY_FIRST, watch.failures, RETRY_MAX);
                     watch.due = watch.due.map(|_| now.saturating_add(pause));
@@ -202,7 +210,8 @@ impl StatusBook {
             }
         }
         let state = self.sources.entry(source.clone()).or_default();
-        news.complaint = state.answered(source, silence, now);
+        state.asked(source, silence.is_some(), now);
+        news.complaint = silence.or(unsaid).and_then(|why| state.complain(source, &why, now));
         news
     }
 
@@ -220,23 +229,19 @@ impl StatusBook {
 }
 
 impl SourceState {
-    /// Handles the end of a request; returns a line for the log.
-    fn answered(
-        &mut self,
-        source: &StatusSource,
-        silence: Option<String>,
-        now: u64,
-    ) -> Option<String> {
+    /// Handles the end of a request: the source is asked again after a pause.
+    fn asked(&mut self, source: &StatusSource, is_silent: bool, now: u64) {
         self.is_asked = false;
-        let Some(why) = silence else {
-            let is_list = matches!(source, StatusSource::List(_));
-            self.failures = 0;
-            self.not_before = if is_list { now.saturating_add(LIST_EVERY) } else { 0 };
-            return None;
+        self.failures = if is_silent { self.failures.saturating_add(1) } else { 0 };
+        self.not_before = match source {
+            _ if is_silent => now.saturating_add(doubled(RETRY_FIRST, self.failures, RETRY_MAX)),
+            StatusSource::List(_) => now.saturating_add(LIST_EVERY),
+            StatusSource::Responder(_) => 0,
         };
-        self.failures = self.failures.saturating_add(1);
-        let pause = doubled(RETRY_FIRST, self.failures, RETRY_MAX);
-        self.not_before = now.saturating_add(pause);
+    }
+
+    /// A line for the log, unless there was one lately.
+    fn complain(&mut self, source: &StatusSource, why: &str, now: u64) -> Option<String> {
         if self.complained.is_some_and(|time| now.saturating_sub(time) < COMPLAINT_EVERY) {
             return None;
         }

@@ -240,6 +240,6 @@ pub fn statuses(data: &[u8]) {
     assert!(bolide_tls::issuer_in(&[data, data]).is_none(), "no certificate is its own issuer");
     let issuer = LoadedCertificate::from_pem(data, data, &[]);
     let issuer = issuer.as_ref().map_or(data, LoadedCertificate::leaf);
-    let found = bolide_tls::listed(data, issuer, &BTreeSet::new(), 0);
+    let found = bolide_tls::listed(data, issuer, "http://a.test/7.crl", &BTreeSet::new(), 0);
     assert!(found.is_err(), "nobody signs");
 }

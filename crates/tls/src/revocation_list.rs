@@ -61,6 +61,8 @@ pub enum ListFault {
     Untimely,
     /// It is not complete by itself, or speaks of other authorities' certificates.
     Partial,
+    /// It is a shard that the certificates do not name.
+    OtherShard,
 }
 
 impl fmt::Display for ListFault {
@@ -71,6 +73,7 @@ impl fmt::Display for ListFault {
             Self::Unsigned => "the revocation list is not signed by the issuer",
             Self::Untimely => "the revocation list is not current",
             Self::Partial => "the revocation list has unknown critical extensions",
+            Self::OtherShard => "the revocation list is published for another URL",
         })
     }
 }
@@ -113,7 +116,7 @@ pub struct ListedCertificates {
 }
 
 /// Which of the certificates with these serial numbers (contents of INTEGERs), which `issuer` (in
-/// DER) signed, the list names as revoked at `now`.
+/// DER) signed and for which they name `url`, the list names as revoked at `now`.
 ///
 /// # Errors
 ///
@@ -121,6 +124,7 @@ pub struct ListedCertificates {
 pub fn listed(
     list: &[u8],
     issuer: &[u8],
+    url: &str,
     serials: &BTreeSet<Vec<u8>>,
     now: u64,
 ) -> Result<ListedCertificates, ListFault> {
@@ -137,7 +141,14 @@ pub fn listed(
     if parts.from > now.saturating_add(SKEW) || parts.until.saturating_add(SKEW) < now {
         return Err(ListFault::Untimely);
     }
-    check_extensions(parts.extensions, may_be_critical)?;
+    let mut is_asked = true;
+    check_extensions(parts.extensions, |id, value| {
+        is_asked &= id != SHARD || is_published_at(value, url);
+        may_be_critical(id, value)
+    })?;
+    if !is_asked {
+        return Err(ListFault::OtherShard);
+    }
     let mut revoked = BTreeMap::new();
     let mut entries = parts.entries;
     while !entries.is_empty() {
@@ -216,6 +227,24 @@ fn check_extensions(
         }
     }
     Ok(())
+}
+
+/// Whether the list of this `issuingDistributionPoint` is the one of `url` (RFC 5280 §6.3.3 (b)(2));
+/// one that has no URL over HTTP is for all.
+fn is_published_at(mut value: &[u8], url: &str) -> bool {
+    const URI: u8 = 0x86;
+    let mut shard = take(&mut value, SEQUENCE).unwrap_or_default();
+    let mut point = take(&mut shard, context(0)).unwrap_or_default();
+    let mut names = take(&mut point, context(0)).unwrap_or_default();
+    let mut is_other = false;
+    while let Some(&tag) = names.first() {
+        let Some((_, name)) = element(&mut names) else { return false };
+        if tag == URI && name == url.as_bytes() {
+            return true;
+        }
+        is_other |= tag == URI && std::str::from_utf8(name).is_ok_and(is_http);
+    }
+    !is_other
 }
 
 /// A shard (RFC 5280 §5.2.5) may cover any part of the issuer's certificates: a name in it is

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_tls::{CertStatus, LoadedCertificate, OcspQuestion, Revocation, issuer_in, listed};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::Engine;
 use crate::certificate::{ChainFacts, serial_text};
 use crate::fetch;
 use crate::host::AcmeLogLevel;
-use crate::plan::OrderId;
+use crate::plan::{AcmeOrder, OrderId};
 use crate::service::{Shared, read_kept};
+use crate::state::AcmeStore;
 use crate::statuses::{AnsweredStatus, StatusAnswer, StatusBook, StatusSource};
 
 /// Answers of sources.
@@ -51,8 +52,9 @@ impl Engine {
         let now = self.now().unix;
         while let Some((source, picked)) = self.statuses.book.pick(now) {
             let asked = picked.into_iter().map(|(id, serial)| {
-                let certificate = self.kept_certificate(&id, &serial);
-                AskedCertificate { id, serial, certificate }
+                let files = self.files.get(&id);
+                let place = files.map(|files| (files.store.clone(), files.order.clone()));
+                AskedCertificate { id, serial, place }
             });
             let questions = StatusQuestions {
                 shared: self.shared.clone(),
@@ -63,13 +65,6 @@ impl Engine {
             };
             self.statuses.tasks.spawn(questions.run());
         }
-    }
-
-    fn kept_certificate(&self, id: &OrderId, serial: &[u8]) -> Option<LoadedCertificate> {
-        let files = self.files.get(id)?;
-        let (kept, facts) = read_kept(&files.store, &files.order).ok().flatten()?;
-        let made = LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).ok();
-        made.filter(|_| facts.serial == serial)
     }
 
     /// Handles answers: the order of a revoked certificate is due from now on.
@@ -137,11 +132,29 @@ impl Engine {
     }
 }
 
+#[derive(Clone)]
 struct AskedCertificate {
     id: OrderId,
     serial: Vec<u8>,
-    /// `None` if it cannot be read.
-    certificate: Option<LoadedCertificate>,
+    /// Where it is stored.
+    place: Option<(Arc<AcmeStore>, AcmeOrder)>,
+}
+
+impl AskedCertificate {
+    /// `None` if it cannot be read, or was replaced.
+    fn read(&self) -> Option<LoadedCertificate> {
+        let (store, order) = self.place.as_ref()?;
+        let (kept, facts) = read_kept(store, order).ok().flatten()?;
+        let made = LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).ok();
+        made.filter(|_| facts.serial == self.serial)
+    }
+
+    /// The certificate of its issuer, in DER.
+    fn issuer(&self) -> Option<Vec<u8>> {
+        let certificate = self.read()?;
+        let chain: Vec<&[u8]> = certificate.chain().collect();
+        issuer_in(&chain).map(<[u8]>::to_vec)
+    }
 }
 
 /// A task that asks one source. On drop it reports the remaining questions as unanswered.
@@ -160,7 +173,6 @@ impl StatusQuestions {
             StatusSource::Responder(url) => {
                 while let Some(asked) = self.open.last() {
                     let answer = self.ask(&way, &url, asked).await;
-                    let answer = answer.unwrap_or_else(StatusAnswer::Silent);
                     if let Some(AskedCertificate { id, serial, .. }) = self.open.pop() {
                         self.answers.push((id, serial, answer));
                     }
@@ -168,7 +180,11 @@ impl StatusQuestions {
             }
             StatusSource::List(url) => {
                 let list = fetch::list(&way, &url).await;
-                self.compare(list.as_deref());
+                // To read thousands of certificates, each with its key, takes a while.
+                let asked = self.open.clone();
+                let read = move || asked.iter().map(AskedCertificate::issuer).collect();
+                let issuers: Vec<_> = spawn_blocking(read).await.unwrap_or_default();
+                self.compare(&url, list.as_deref(), issuers);
             }
         }
     }
@@ -179,38 +195,45 @@ impl StatusQuestions {
         way: &fetch::OtherWay,
         url: &str,
         asked: &AskedCertificate,
-    ) -> Result<StatusAnswer, String> {
-        let certificate = asked.certificate.as_ref().ok_or_else(unreadable)?;
-        let question = OcspQuestion::new(certificate, &[], false).ok_or_else(unreadable)?;
-        let answer = fetch::answer(way, url, question.request()).await?;
+    ) -> StatusAnswer {
+        let certificate = asked.read();
+        let question = certificate.as_ref().and_then(|one| OcspQuestion::new(one, &[], false));
+        let Some(question) = question else { return StatusAnswer::Unsaid(unreadable()) };
+        let answer = match fetch::answer(way, url, question.request()).await {
+            Ok(answer) => answer,
+            Err(why) => return StatusAnswer::Silent(why),
+        };
         let now = (self.shared.setting.clock)().unix;
-        match question.status(&answer, now).map_err(|fault| fault.to_string())? {
-            (CertStatus::Good, until) => Ok(StatusAnswer::Good(until)),
-            (CertStatus::Revoked(revocation), _) => Ok(StatusAnswer::Revoked(revocation)),
-            (CertStatus::Unknown, _) => {
+        match question.status(&answer, now) {
+            Err(fault) => StatusAnswer::Silent(fault.to_string()),
+            Ok((CertStatus::Good, until)) => StatusAnswer::Good(until),
+            Ok((CertStatus::Revoked(revocation), _)) => StatusAnswer::Revoked(revocation),
+            Ok((CertStatus::Unknown, _)) => {
                 let serial = serial_text(&asked.serial);
-                Err(format!("the certificate with serial number {serial} is unknown there"))
+                let why = format!("the certificate with serial number {serial} is unknown there");
+                StatusAnswer::Unsaid(why)
             }
         }
     }
 
-    /// Looks the certificates up in a list, those of each issuer together.
-    fn compare(&mut self, list: Result<&[u8], &String>) {
+    /// Looks the certificates up in the list of `url`, those of each issuer together.
+    fn compare(&mut self, url: &str, list: Result<&[u8], &String>, issuers: Vec<Option<Vec<u8>>>) {
         let now = (self.shared.setting.clock)().unix;
-        let mut issuers: BTreeMap<Vec<u8>, Vec<AskedCertificate>> = BTreeMap::new();
-        for asked in std::mem::take(&mut self.open) {
-            let chain: Vec<&[u8]> =
-                asked.certificate.iter().flat_map(LoadedCertificate::chain).collect();
-            let issuer = issuer_in(&chain).map(<[u8]>::to_vec);
-            issuers.entry(issuer.unwrap_or_default()).or_default().push(asked);
+        let mut of_issuer: BTreeMap<Vec<u8>, Vec<AskedCertificate>> = BTreeMap::new();
+        let issuers = issuers.into_iter().chain(std::iter::repeat(None));
+        for (asked, issuer) in self.open.drain(..).zip(issuers) {
+            match (list, issuer) {
+                (Ok(_), None) => {
+                    let answer = StatusAnswer::Unsaid(unreadable());
+                    self.answers.push((asked.id, asked.serial, answer));
+                }
+                (_, issuer) => of_issuer.entry(issuer.unwrap_or_default()).or_default().push(asked),
+            }
         }
-        for (issuer, certificates) in issuers {
+        for (issuer, certificates) in of_issuer {
             let serials: BTreeSet<_> = certificates.iter().map(|one| one.serial.clone()).collect();
             let found = list.map_err(Clone::clone).and_then(|list| {
-                if issuer.is_empty() {
-                    return Err(unreadable());
-                }
-                listed(list, &issuer, &serials, now).map_err(|fault| fault.to_string())
+                listed(list, &issuer, url, &serials, now).map_err(|fault| fault.to_string())
             });
             let answer = |serial: &[u8]| match &found {
                 Err(why) => StatusAnswer::Silent(why.clone()),

@@ -110,6 +110,21 @@ fn a_silent_source_is_asked_less_and_less_and_logged_once_a_day() {
 }
 
 #[test]
+fn a_certificate_that_a_responder_does_not_know_delays_no_other() {
+    let (mut book, source) = (StatusBook::default(), responder("a"));
+    (0..3).for_each(|n| book.watch(&id(&n.to_string()), of(n, &source), NOW));
+    let unsaid = StatusAnswer::Unsaid("x".to_owned());
+    let (_, first) = book.pick(NOW).unwrap();
+    assert!(book.answered(&source, all(&first, &unsaid), NOW).complaint.is_some());
+    for _ in 0..2 {
+        let (_, picked) = book.pick(NOW).unwrap();
+        assert_ne!(picked, first);
+        assert_eq!(book.answered(&source, all(&picked, &unsaid), NOW).complaint, None);
+    }
+    assert_eq!((book.pick(NOW), book.due()), (None, Some(NOW + RETRY_FIRST)));
+}
+
+#[test]
 fn sources_without_certificates_are_forgotten() {
     let mut book = StatusBook::default();
     for n in 0..50 {
@@ -130,7 +145,7 @@ proptest! {
     /// told of once at most.
     #[test]
     fn no_answer_has_a_source_asked_often_or_never(
-        steps in proptest::collection::vec((0_u8..9, any::<u8>(), 0_u64..40_000), 1..80),
+        steps in proptest::collection::vec((0_u8..10, any::<u8>(), 0_u64..40_000), 1..80),
     ) {
         let sources = [responder("a"), list("a"), list("b")];
         let (mut book, mut now) = (StatusBook::default(), NOW);
@@ -155,6 +170,7 @@ proptest! {
                     let answer = match kind {
                         6 => StatusAnswer::Good(Some(seconds.rotate_left(9))),
                         7 => StatusAnswer::Revoked(Revocation::default()),
+                        8 => StatusAnswer::Unsaid("x".to_owned()),
                         _ => StatusAnswer::Silent("x".to_owned()),
                     };
                     let news = book.answered(&source, all(&picked, &answer), now);

@@ -105,7 +105,7 @@ impl AudienceSite {
         let mut http = format!(
             "{tree} fastcgi_cache_path @ZONES@/f keys_zone=f:1m; \
              proxy_cache_path @ZONES@/p keys_zone=p:1m; \
-             limit_req_zone $http_x_burst zone=burst:1m rate=2r/m;\n"
+             limit_req_zone $http_x_burst zone=burst:1m rate=3r/m;\n"
         );
         let (mut pages, mut hosts) = (Vec::new(), vec!["a.test".to_owned()]);
         let mut zones = vec!["f", "p"];

@@ -87,6 +87,9 @@ fn der(text: &str) -> Vec<u8> {
     parse(text).unwrap().into_contents()
 }
 
+/// What `SHARD` says of itself.
+const URL: &str = "http://a.test/7.crl";
+
 /// The listed ones of these serial numbers.
 fn found(
     list: &[u8],
@@ -95,7 +98,7 @@ fn found(
 ) -> Result<BTreeMap<Vec<u8>, Revocation>, ListFault> {
     let serials = [&[0x0a, 0x1b][..], &[0x7f], &[0, 0xff, 1], &[0x0a], &[1, 2, 3]];
     let serials: BTreeSet<Vec<u8>> = serials.iter().map(|serial| serial.to_vec()).collect();
-    let found = listed(list, &der(authority), &serials, now)?;
+    let found = listed(list, &der(authority), URL, &serials, now)?;
     assert_eq!(found.until, UNTIL);
     Ok(found.revoked)
 }
@@ -125,6 +128,14 @@ fn only_a_current_list_of_the_issuer_counts() {
     // Serial numbers of other authorities, and a list that is not complete by itself.
     assert_eq!(fault(&der(INDIRECT), AUTHORITY, NOW), ListFault::Partial);
     assert_eq!(fault(&der(DELTA), AUTHORITY, NOW), ListFault::Partial);
+}
+
+#[test]
+fn a_shard_says_nothing_about_certificates_that_name_another() {
+    let at = |list, url| listed(&der(list), &der(AUTHORITY), url, &BTreeSet::new(), NOW);
+    assert_eq!(at(SHARD, "http://a.test/8.crl"), Err(ListFault::OtherShard));
+    assert_eq!(at(SHARD, ""), Err(ListFault::OtherShard));
+    assert!(at(SHARD, URL).is_ok() && at(PLAIN, "http://a.test/8.crl").is_ok());
 }
 
 #[test]
