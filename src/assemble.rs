@@ -157,7 +157,8 @@ pub(crate) fn draft(
     }
     let origin_tls = tls_setup::origins(&site, &mut reader, &mut warnings);
     let origin_tls = origin_tls.map_err(|text| vec![text])?;
-    warnings.dedup();
+    let mut known = HashSet::new();
+    warnings.retain(|text| known.insert(text.clone()));
     let certificates = match config.main.reload_watch.is_zero() {
         true => ReadCertificates::default(),
         false => reader.read_so_far(),

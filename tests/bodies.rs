@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use bolide_testkit::origin::TestUpstream;
-use bolide_testkit::{H1TestClient, TestServer, wait_until};
+use bolide_testkit::{H1TestClient, Proto, TestServer, wait_until};
 
 use crate::{http, site};
 
@@ -125,6 +125,24 @@ fn lingering_time_of_the_location_limits_how_long_a_body_is_discarded() {
     let on = takes_for(&server, "/on", long);
     assert!(on > Duration::from_millis(600) && on < long, "{on:?}");
     assert_eq!(takes_for(&server, "/long", long), long);
+}
+
+#[test]
+fn a_body_of_the_configuration_takes_the_place_of_one_that_would_be_streamed() {
+    let origin = TestUpstream::start();
+    let to = origin.address();
+    let server = site(&format!(
+        "client_max_body_size 0; proxy_request_buffering off;
+         location / {{ proxy_set_body set; proxy_pass http://{to}; }}"
+    ));
+    let large = server.home().write("large", &"x".repeat(1_000_000));
+    for proto in Proto::TLS {
+        let path = format!("/{proto:?}");
+        let curl = server.curl(proto).field("Expect:");
+        let sent = ["--data-binary".to_owned(), format!("@{}", large.display())];
+        assert_eq!(curl.args(sent).get(&server.url(proto, &path)).status, 200, "{path}");
+        assert_eq!(origin.asked(&path)[0].body, b"set", "{path}");
+    }
 }
 
 #[test]

@@ -112,6 +112,24 @@ fn a_slow_request_is_not_ended_by_the_time_of_heads_and_idle_connections() {
     }
 }
 
+// As in nginx, `client_body_timeout` is for clients that send a body.
+#[test]
+fn a_client_that_waits_for_work_of_this_server_is_not_late() {
+    let server = site(
+        "client_body_timeout 100ms;
+         location = /paced { limit_rate 20k; alias @DIR@/www/paced; }
+         location = /hashed { auth_basic x; auth_basic_user_file @DIR@/users; return 204; }",
+    );
+    let paced = "x".repeat(50_000);
+    server.home().write("www/paced", &paced);
+    server
+        .home()
+        .write("users", "a:$2y$14$GThHf8ly.hl5jBvxmg5UBe5.AobpTzFNUZ/1mfqn0Kn.Ru.BO8Jji\n");
+    let mut client = server.connect();
+    assert!(client.get("/paced", "").text() == paced, "the whole response");
+    assert_eq!(client.get("/hashed", "Authorization: Basic YTpi\r\n").status, 204);
+}
+
 #[test]
 fn the_time_for_trailers_does_not_end_the_response_behind_them() {
     const LEN: usize = 32 << 20;

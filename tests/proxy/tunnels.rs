@@ -54,6 +54,20 @@ fn say(client: &mut H1TestClient, line: &str) {
 }
 
 #[test]
+fn the_rate_limits_of_responses_do_not_slow_a_tunnel() {
+    const SIZE: usize = 200_000;
+    let origin = switching(|peer| {
+        peer.send(vec![b'x'; SIZE]).unwrap();
+        peer.to_end();
+    });
+    // A limit would make each last minutes.
+    for limit in ["limit_rate 1k;", "limit_rate 1k; limit_rate_after 1k;", "proxy_limit_rate 1k;"] {
+        let server = serve(&origin, &format!("{PASS} {limit}"), "");
+        assert_eq!(open(&server).take(SIZE).unwrap().len(), SIZE, "{limit}");
+    }
+}
+
+#[test]
 fn a_tunnel_carries_both_ways_and_ends_with_either_side() {
     let origin = echo();
     let server = serve(&origin, PASS, "");

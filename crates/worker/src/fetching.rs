@@ -125,12 +125,15 @@ impl Origins {
         Ok(())
     }
 
-    /// The connection of a fetch is a tunnel now; at most `memory` bytes of the client are
-    /// buffered.
+    /// The connection of a fetch is a tunnel now, whose bytes have no rate limit; at most `memory`
+    /// bytes of the client are buffered.
     pub(crate) fn begin_tunnel(&mut self, fetch: Option<SlabKey<LiveFetch>>, memory: usize) {
         if let Some(live) = fetch.and_then(|fetch| self.fetches.get_mut(fetch)) {
             debug_assert!(live.link.is_some(), "a tunnel has a connection");
             live.fetch.begin_tunnel(memory);
+            if let Some(link) = live.link.and_then(|link| self.links.table.get_mut(link)) {
+                link.throttle = None;
+            }
         }
     }
 

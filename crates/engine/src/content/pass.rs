@@ -424,7 +424,7 @@ fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestB
         None => pass.conf.protocol == Protocol::FastCgi && !pass.is_pool,
     };
     !location.settings.origin.request_buffering
-        && location.settings.origin.pass_request_body
+        && passes_body(pass, location)
         && (takes_unknown || body != RequestBody::Unknown)
 }
 

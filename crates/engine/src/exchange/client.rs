@@ -309,7 +309,10 @@ fn log_disconnect(
         && (matches!(state, ExchangeState::Collecting(_)) || request.upload.is_streamed());
     let asks = answer.is_fetching();
     if !answer.is_responded {
-        answer.bare_status = if sends { 400 } else { 499 };
+        // As in nginx, over HTTP/2 a body that is read as a whole is no request cut short.
+        let is_stream = request.head().version == HttpVersion::Http2;
+        let is_whole_wanted = is_stream && !request.upload.is_streamed();
+        answer.bare_status = if sends && !is_whole_wanted { 400 } else { 499 };
     }
     let closed = "client prematurely closed connection";
     let (what, doing) = match (sends && !answer.is_responded, asks) {

@@ -57,9 +57,12 @@ fn bytes(
 }
 
 impl Exchange {
-    /// Whether [`Self::rate`] may be a limit.
+    /// Whether [`Self::rate`] may be a limit. As in nginx, a tunnel has none.
     #[must_use]
     pub fn is_paced(&self) -> bool {
+        if self.answer.is_tunnel() {
+            return false;
+        }
         self.settings().is_some_and(|settings| settings.limit_rate.is_some())
             || self.request.limit_rate.get().is_some()
     }
