@@ -250,8 +250,6 @@ pub(crate) enum CgiRule {
     Any,
     /// This many bytes are reported; more are in excess.
     Left(u64),
-    /// The first one ends the response.
-    Empty,
     /// They are dropped.
     Drop,
 }
@@ -333,7 +331,7 @@ impl CgiAnswer {
         self.phase = CgiPhase::Body;
         self.rule = match head.status {
             _ if self.answers_head => CgiRule::Drop,
-            204 | 304 => CgiRule::Empty,
+            204 | 304 => CgiRule::Left(0),
             _ => rule,
         };
         events.push(OriginEvent::Head(head));
@@ -353,13 +351,6 @@ impl CgiAnswer {
         match &mut self.rule {
             CgiRule::Any => {}
             CgiRule::Drop => return,
-            CgiRule::Empty => {
-                debug_assert!(self.gathered.is_empty(), "nothing came before");
-                if !piece.is_empty() {
-                    self.end(0, events);
-                }
-                return;
-            }
             CgiRule::Left(left) => {
                 let max = usize::try_from(*left).unwrap_or(usize::MAX);
                 taken = &piece[..piece.len().min(max)];
