@@ -18,9 +18,9 @@ from ..judge import Judge
 from ..program import Program
 from .odd_texts import ODD, Files
 
-FORMS = 2
-SHARE = 64
-PLACES = 6
+FORMS = 5
+SHARE = 160
+PLACES = 15
 # Pages about what the nginx that is compared does not have.
 OWN = (
     "README",
