@@ -53,7 +53,8 @@ pub use wordpress::WordPress;
 /// Polls `ready` until it is true, and fails with `what` after a minute.
 ///
 /// It waits for 10 ms between two polls, and longer if a poll takes long, for example because it
-/// starts a program: otherwise the polls would take the processors from the awaited work.
+/// starts a program, or after a while: otherwise the polls would take the processors from the
+/// awaited work.
 ///
 /// # Panics `ready` stays false: the calling test has failed.
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
@@ -64,7 +65,7 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
             return;
         }
         assert!(start.elapsed().as_secs() < 60, "waited a minute in vain for: {what}");
-        let rest = 4 * look.elapsed();
+        let rest = (4 * look.elapsed()).max(start.elapsed() / 10);
         std::thread::sleep(rest.clamp(Duration::from_millis(10), Duration::from_millis(250)));
     }
 }
