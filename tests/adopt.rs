@@ -283,7 +283,7 @@ fn a_dry_run_prints_the_plan_and_changes_nothing_and_an_impossible_one_is_refuse
         assert_eq!(output.code, 1, "{output}");
         output.stderr
     };
-    let output = refused(&conf("daemon on;", "grpc_pass unix:/x;"), &[]);
+    let output = refused(&conf("daemon on;", "image_filter test;"), &[]);
     assert_eq!(output, "bolide: nothing was changed: nginx serves on\n");
     let other = conf("daemon on;", GOOD).replace("listen 127.0.0.1:@P2@ reuseport;", "");
     let output = refused(&other, &[]);

@@ -334,11 +334,11 @@ fn tokens_are_read_as_nginx_reads_them() {
 #[test]
 fn known_but_unsupported_directives_are_reported() {
     let home = Home::new(BOLIDE);
-    let conf = "events {}\nhttp { server { location / { grpc_pass grpc://127.0.0.1:1; } } }\n";
+    let conf = "events {}\nhttp { server { location / { image_filter test; } } }\n";
     let file = home.write("later.conf", conf);
     let done = home.run(&["-t", "-c", file.to_str().unwrap()]);
     assert_eq!(done.code, 1, "{done}");
-    assert!(done.stderr.contains("\"grpc_pass\"") && !done.stderr.contains("unknown directive"));
+    assert!(done.stderr.contains("\"image_filter\"") && !done.stderr.contains("unknown directive"));
 }
 
 /// The user id of a server's worker.

@@ -49,6 +49,7 @@ mod framing;
 mod fresh_files;
 mod geo;
 mod geoip;
+mod grpc;
 mod h1;
 mod h2;
 mod h3;

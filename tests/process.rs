@@ -213,8 +213,7 @@ fn capital_v_prints_configure_arguments_that_scripts_look_for() {
     for word in ["--with-http_ssl_module", "--with-http_v2_module", "--with-http_v3_module"] {
         assert!(words.contains(&word), "{line}");
     }
-    assert!(words.contains(&"--without-http_grpc_module"), "{line}");
-    for word in ["memcached", "uwsgi", "scgi"] {
+    for word in ["grpc", "memcached", "uwsgi", "scgi"] {
         assert!(!words.contains(&&*format!("--without-http_{word}_module")), "{line}");
     }
     assert!(said.contains("TLS SNI support"));

@@ -158,6 +158,7 @@ fn tls(trusted: Option<PathBuf>) -> Result<OriginTls, String> {
         curves: offered.curves,
         tells_name: true,
         keeps_sessions: true,
+        alpn: Vec::new(),
     };
     let bundle = trusted.or_else(system_authorities);
     let bundle = bundle.ok_or("no authorities of the system are found for \"otel_exporter\"")?;

@@ -1,4 +1,4 @@
-//! From `proxy_ssl_*` and `uwsgi_ssl_*` to the settings of TLS upstreams.
+//! From `proxy_ssl_*`, `uwsgi_ssl_*` and `grpc_ssl_*` to the settings of TLS upstreams.
 
 use bolide_conf::model::{CertificateConf as Pair, DirectiveFamily, OriginTlsConf, Pem, PemName};
 use bolide_engine::Site;
@@ -27,7 +27,7 @@ pub(crate) fn origins(
 /// Checks files of pass phrases, used or not: nginx reads them when it parses the directive.
 fn check_passwords(site: &Site) -> Result<(), String> {
     let mut checked = None;
-    let families = [DirectiveFamily::Proxy, DirectiveFamily::Uwsgi];
+    let families = [DirectiveFamily::Proxy, DirectiveFamily::Uwsgi, DirectiveFamily::Grpc];
     for location in site.config().http.iter().flat_map(|http| &http.locations) {
         for family in families {
             let file = location.settings.origin_of(family).proxy.tls.password_file.as_ref();
@@ -54,6 +54,10 @@ fn origin(
         curves: offered.curves,
         tells_name: conf.server_name,
         keeps_sessions: conf.session_reuse,
+        alpn: match conf.family {
+            DirectiveFamily::Grpc => vec![b"h2".to_vec()],
+            _ => Vec::new(),
+        },
     };
     let passwords = certificates::passwords(conf.password_file.as_ref())?;
     let shown = conf.certificate.as_ref().filter(|chain| !chain.written.is_empty());

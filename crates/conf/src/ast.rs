@@ -339,6 +339,11 @@ fn collect_hosts(
                 let is_address = url.written.contains(&b':');
                 host_of(&url.written).filter(|_| is_address).into_iter().for_each(&mut look_up);
             }
+            b"grpc_pass" => {
+                let url = crate::grpc_url::read(node.arg(0));
+                let is_address = url.written.contains(&b':');
+                host_of(&url.written).filter(|_| is_address).into_iter().for_each(&mut look_up);
+            }
             b"proxy_pass" => {
                 let cut = crate::proxy_url::parse(node.arg(0)).ok();
                 cut.and_then(|cut| host_of(cut.origin)).into_iter().for_each(&mut look_up);

@@ -174,6 +174,7 @@ fn families(options: &LoadOptions) -> OtherFamilies {
         family(uwsgi, CacheSettings::default()),
         family(per_request("scgi_temp"), CacheSettings::default()),
         family(memcached(options), CacheSettings::default()),
+        family(grpc(options), CacheSettings::default()),
     ])
 }
 
@@ -389,6 +390,20 @@ fn memcached(options: &LoadOptions) -> OriginSettings {
         force_ranges: true,
         pass_request_headers: false,
         pass_request_body: false,
+        keep_conn: true,
+        ..origin(options)
+    }
+}
+
+/// Defaults for gRPC, whose messages pass at once in both directions.
+fn grpc(options: &LoadOptions) -> OriginSettings {
+    let tls = OriginTlsConf { family: DirectiveFamily::Grpc, ..OriginTlsConf::default() };
+    let tls = Arc::new(tls);
+    let proxy = ProxySettings { pass_trailers: true, tls, ..ProxySettings::default() };
+    OriginSettings {
+        buffering: false,
+        request_buffering: false,
+        proxy: Arc::new(proxy),
         keep_conn: true,
         ..origin(options)
     }

@@ -33,6 +33,8 @@ mod filters;
 mod geo;
 mod geo_ranges;
 mod geoip;
+mod grpc;
+mod grpc_tls;
 mod gzip;
 mod headers;
 mod health;
@@ -169,6 +171,8 @@ families![
     uwsgi_tls::TABLE,
     scgi::TABLE,
     memcached::TABLE,
+    grpc::TABLE,
+    grpc_tls::TABLE,
     fastcgi_store::TABLE,
     proxy_store::TABLE,
     uwsgi_store::TABLE,

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{
     CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, DirectiveFamily, Handler,
     Listen, ListenTransport, LocationConf, LocationId, LogLevel, Matcher, OriginSettings, Pass,
-    Protocol, ServerName, SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
+    ServerName, SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
 };
 use crate::reader::{ConfReader, HttpDraft, show};
 use crate::unguarded::{Unguarded, unguarded};
@@ -98,7 +98,7 @@ impl ConfReader {
             // What is not `fastcgi_*` applies to locations of all families with caches.
             let (page, rfc9111) = (settings.cache.page.clone(), settings.cache.rfc9111);
             settings.cache = own.cache;
-            if protocol != Protocol::Memcached
+            if protocol.has_caches()
                 && (settings.cache.page != page || settings.cache.rfc9111 != rfc9111)
             {
                 let cache = Arc::make_mut(&mut settings.cache);

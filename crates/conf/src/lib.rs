@@ -16,6 +16,7 @@ pub mod directives;
 mod drafts;
 mod findings;
 mod finish;
+pub mod grpc_url;
 mod identifiers;
 pub mod lex;
 pub mod local_address;

@@ -4,6 +4,7 @@ mod acme;
 mod caches;
 mod cluster;
 mod families;
+mod grpc;
 mod inherit;
 mod meaning;
 mod messages;

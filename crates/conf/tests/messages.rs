@@ -97,13 +97,13 @@ fn several_errors_come_in_file_order_and_a_syntax_error_comes_last() {
 #[test]
 fn what_is_not_built_yet_says_so_once_and_hides_its_inside() {
     let text = "events {}\nhttp {\n perl a { server 1.2.3.4; zone b 1m; }\n server {\n  \
-                tunnel_pass /x;\n  location / { grpc_pass grpc://a; }\n }\n}\n";
+                tunnel_pass /x;\n  location / { image_filter test; }\n }\n}\n";
     assert_eq!(
         messages(&outcome(text)),
         [
             "[emerg] \"perl\" directive is not implemented yet in /conf/nginx.conf:3",
             "[emerg] \"tunnel_pass\" directive is not implemented yet in /conf/nginx.conf:5",
-            "[emerg] \"grpc_pass\" directive is not implemented yet in /conf/nginx.conf:6",
+            "[emerg] \"image_filter\" directive is not implemented yet in /conf/nginx.conf:6",
         ]
     );
 }

@@ -14,6 +14,7 @@ pub(crate) mod error;
 pub(crate) mod esi;
 pub(crate) mod file;
 mod flv;
+pub(crate) mod grpc;
 mod health;
 mod index;
 pub(crate) mod listing;

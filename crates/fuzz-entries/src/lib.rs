@@ -45,6 +45,7 @@ pub const ALL: &[(&str, Entry)] = &[
     ("h1", h1::fuzz),
     ("h1_client", upstream::http),
     ("h2", h2::fuzz),
+    ("h2_client", upstream::http2),
     ("h3", h3::conn),
     ("hpack", hpack::fuzz),
     ("htaccess", htaccess::file),

@@ -188,6 +188,7 @@ pub fn origin(data: &[u8]) {
             curves: offered.curves,
             tells_name: true,
             keeps_sessions: false,
+            alpn: Vec::new(),
         };
         OriginTls::new(&options, None).expect("the defaults are good")
     });

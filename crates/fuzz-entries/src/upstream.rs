@@ -9,13 +9,16 @@ mod requests;
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
 use bolide_http::{
-    AppForm, AppMessage, MemcachedGet, Params, UpstreamHead, UpstreamMessage, UpstreamVersion,
+    AppForm, AppMessage, Http2Head, MemcachedGet, Params, Scheme, UpstreamHead, UpstreamMessage,
+    UpstreamVersion,
 };
 
 use bolide_wire::{BodySource, Pull, StreamOwner};
 use bolide_wire::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
 
-pub(crate) use requests::{read_chunks, read_fcgi, read_http, read_lsapi, read_scgi, read_uwsgi};
+pub(crate) use requests::{
+    read_chunks, read_fcgi, read_h2, read_http, read_lsapi, read_scgi, read_uwsgi,
+};
 
 /// Feeds `data` as the bytes of a FastCGI application.
 ///
@@ -42,6 +45,15 @@ pub fn lsapi(data: &[u8]) {
 /// An invariant does not hold.
 pub fn http(data: &[u8]) {
     fuzz(OriginConn::http, data);
+}
+
+/// Feeds `data` as the bytes of an HTTP/2 upstream.
+///
+/// # Panics
+///
+/// An invariant does not hold.
+pub fn http2(data: &[u8]) {
+    fuzz(OriginConn::http2, data);
 }
 
 /// Feeds `data` as the bytes of an application over uwsgi or SCGI.
@@ -84,6 +96,11 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
             params.iter().for_each(|(name, value)| head.push(name, value));
             head.into()
         }
+        OriginConn::Http2(_) => {
+            let mut asked = http2_head(b"POST", b"/a.B/C");
+            params.iter().for_each(|(name, value)| asked.head.push(name, value));
+            asked.into()
+        }
         OriginConn::Memcached(_) => {
             MemcachedGet { key: b"key".to_vec(), gzip_flag: 2, ..MemcachedGet::default() }.into()
         }
@@ -95,7 +112,8 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     };
     let body_len = usize::from(seed) % 5 * 150;
     let first = if seed & 16 == 0 { First::Send } else { First::Receive };
-    let has_length = !matches!(fresh(), OriginConn::Http(_)) || seed & 128 == 0;
+    let takes_unknown = matches!(fresh(), OriginConn::Http(_) | OriginConn::Http2(_));
+    let has_length = !takes_unknown || seed & 128 == 0;
     let room = 300 + usize::from(seed);
     let ask = FuzzAsk { message, body_len, has_length, settings, first, room };
     let mut whole = UpstreamStory::tell(fresh, &ask, &[input]);
@@ -115,6 +133,7 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
             }
             OriginConn::PerRequest(_) if seed & 128 == 0 => read_scgi(&whole.output),
             OriginConn::PerRequest(_) => read_uwsgi(&whole.output, seed, b"text"),
+            OriginConn::Http2(_) => read_h2(&whole.output),
             OriginConn::Http(_) if has_length => read_http(&whole.output),
             OriginConn::Http(_) => {
                 let mut read = read_http(&whole.output);
@@ -138,6 +157,16 @@ pub(crate) fn http_head(method: &[u8], target: &[u8]) -> UpstreamHead {
         |out: &mut Vec<u8>| out.extend_from_slice(target),
     );
     UpstreamHead::new(UpstreamVersion::V11, method, target)
+}
+
+/// The head of a request over HTTP/2; fields can be added.
+pub(crate) fn http2_head(method: &[u8], target: &[u8]) -> Http2Head {
+    let (method, target) = (
+        |out: &mut Vec<u8>| out.extend_from_slice(method),
+        |out: &mut Vec<u8>| out.extend_from_slice(target),
+    );
+    let head = UpstreamHead::new(UpstreamVersion::V2, method, target);
+    Http2Head { scheme: Scheme::Http, authority: b"origin.test".to_vec(), head }
 }
 
 /// The params of a `GET`.

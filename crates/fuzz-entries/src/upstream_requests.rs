@@ -209,3 +209,36 @@ pub(crate) fn read_chunks(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     }
     (body, false)
 }
+
+/// Parses the frames of the first stream of an HTTP/2 connection (RFC 9113 §4). Names and values
+/// stay compressed: `line` is the field block.
+pub(crate) fn read_h2(bytes: &[u8]) -> FuzzRequest {
+    let mut request = FuzzRequest::default();
+    let mut rest = bytes
+        .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .expect("a connection begins with the preface");
+    let mut is_first = true;
+    while let [a, b, c, kind, flags, s @ ..] = rest.get(..9).unwrap_or_default() {
+        let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let stream = u32::from_be_bytes(s.try_into().expect("four bytes"));
+        assert!(len <= 16_384, "a frame has no more than the upstream takes");
+        let payload = &rest[9..9 + len];
+        rest = &rest[9 + len..];
+        assert!(!is_first || *kind == 4, "SETTINGS come first");
+        is_first = false;
+        assert!(!request.is_aborted, "nothing comes behind a reset");
+        assert_eq!(stream, u32::from(matches!(kind, 0 | 1 | 3 | 9)), "the stream of frame {kind}");
+        let ends = matches!(kind, 0 | 1) && flags & 1 != 0;
+        assert!(!(request.is_whole && matches!(kind, 0 | 1)), "nothing comes behind the end");
+        request.is_whole |= ends;
+        match kind {
+            0 => request.body.extend_from_slice(payload),
+            1 | 9 => request.line.extend_from_slice(payload),
+            3 => request.is_aborted = true,
+            4 | 6 | 8 => {}
+            other => panic!("frame {other}"),
+        }
+    }
+    assert!(rest.is_empty(), "only whole frames leave");
+    request
+}

@@ -43,5 +43,5 @@ pub use method::Method;
 pub use names::Name;
 pub use params::Params;
 pub use upstream_message::{
-    AppForm, AppMessage, MemcachedGet, UpstreamHead, UpstreamMessage, UpstreamVersion,
+    AppForm, AppMessage, Http2Head, MemcachedGet, UpstreamHead, UpstreamMessage, UpstreamVersion,
 };

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use crate::Params;
+use crate::message::Scheme;
+use crate::structured::is_token;
 
 /// A request to an upstream, without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub enum UpstreamMessage {
     Cgi(Params),
     /// The head of an HTTP/1 request.
     Http(UpstreamHead),
+    /// The head of an HTTP/2 request.
+    Http2(Http2Head),
     /// The key of a memcached request.
     Memcached(MemcachedGet),
     /// The variables of an application that has a connection for each request: uwsgi and SCGI.
@@ -26,6 +30,7 @@ impl UpstreamMessage {
         let (params, behind) = match self {
             Self::Cgi(params) => (Some(params), 0),
             Self::Http(head) => (Some(&head.fields), LINE_ENTRIES),
+            Self::Http2(asked) => (Some(&asked.head.fields), LINE_ENTRIES),
             Self::App(asked) => (Some(&asked.params), 0),
             Self::Memcached(_) => (None, 0),
         };
@@ -42,6 +47,12 @@ impl From<Params> for UpstreamMessage {
 impl From<UpstreamHead> for UpstreamMessage {
     fn from(head: UpstreamHead) -> Self {
         Self::Http(head)
+    }
+}
+
+impl From<Http2Head> for UpstreamMessage {
+    fn from(asked: Http2Head) -> Self {
+        Self::Http2(asked)
     }
 }
 
@@ -64,6 +75,8 @@ pub enum UpstreamVersion {
     V10,
     /// HTTP/1.1
     V11,
+    /// HTTP/2, whose heads have no line for it.
+    V2,
 }
 
 impl UpstreamVersion {
@@ -73,6 +86,7 @@ impl UpstreamVersion {
         match self {
             Self::V10 => b"HTTP/1.0",
             Self::V11 => b"HTTP/1.1",
+            Self::V2 => b"HTTP/2.0",
         }
     }
 }
@@ -174,6 +188,29 @@ impl UpstreamHead {
     #[must_use]
     pub fn size(&self) -> usize {
         self.fields.size()
+    }
+}
+
+/// The head of an HTTP/2 request to an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http2Head {
+    /// `:scheme`
+    pub scheme: Scheme,
+    /// `:authority`; empty for none.
+    pub authority: Vec<u8>,
+    /// Method, target and fields.
+    pub head: UpstreamHead,
+}
+
+impl Http2Head {
+    /// Whether the upstream reads what is meant: names are tokens (a colon would make a
+    /// pseudo-header field), and no text has a line end or a zero byte (RFC 9113 §8.2.1, §10.3).
+    #[must_use]
+    pub fn is_encodable(&self) -> bool {
+        let is_name = |name: &[u8]| !name.is_empty() && name.iter().all(|b| is_token(*b));
+        self.head.is_encodable()
+            && !is_broken(&self.authority)
+            && self.head.fields().all(|(name, _)| is_name(name))
     }
 }
 

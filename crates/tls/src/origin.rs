@@ -45,6 +45,8 @@ pub struct OriginOptions {
     pub tells_name: bool,
     /// Whether sessions are resumed.
     pub keeps_sessions: bool,
+    /// The application protocols that are offered by ALPN; empty for none.
+    pub alpn: Vec<Vec<u8>>,
 }
 
 /// Loads the certificate that two texts name, or returns the log text of the failure.
@@ -99,6 +101,7 @@ impl OriginTls {
             None => builder.with_no_client_auth(),
         };
         config.enable_sni = options.tells_name;
+        config.alpn_protocols.clone_from(&options.alpn);
         config.resumption = Resumption::disabled();
         let servers = options.keeps_sessions.then(Mutex::default);
         Ok(Self { config: Arc::new(config), servers, trust: None, loader: None })

@@ -20,7 +20,7 @@
 
 mod abuse;
 mod control;
-mod frame;
+pub(crate) mod frame;
 mod head;
 mod headers;
 mod output;

@@ -14,6 +14,7 @@ mod fingerprint;
 pub mod h1;
 pub mod h1_client;
 pub mod h2;
+pub mod h2_client;
 pub mod h3;
 pub mod hpack;
 mod integer;

@@ -11,7 +11,7 @@ use bolide_base::SendChain;
 use bolide_http::{FieldMap, OriginHead, UpstreamMessage};
 use bytes::Bytes;
 
-use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi, memcached, per_request};
+use crate::{BodySource, StreamOwner, fcgi, h1_client, h2_client, lsapi, memcached, per_request};
 
 /// An event of a connection to an upstream.
 #[derive(Debug)]
@@ -62,6 +62,9 @@ pub enum OriginError {
     InvalidHead(Box<[u8]>),
     /// The framing is invalid; the text for the error log.
     Invalid(Box<[u8]>),
+    /// The upstream says that it did not process the request (RFC 9113 §8.7); the text for the
+    /// error log.
+    Unprocessed(Box<[u8]>),
 }
 
 impl OriginError {
@@ -75,7 +78,7 @@ impl OriginError {
             Self::StdoutClosed => b"upstream prematurely closed FastCGI stdout",
             Self::RequestClosed => b"upstream prematurely closed FastCGI request",
             Self::HeadTooBig => b"upstream sent too big header",
-            Self::InvalidHead(text) | Self::Invalid(text) => text,
+            Self::InvalidHead(text) | Self::Invalid(text) | Self::Unprocessed(text) => text,
         }
     }
 
@@ -113,6 +116,8 @@ pub enum OriginConn {
     Lsapi(lsapi::LsapiClient),
     /// HTTP/1.1 or 1.0.
     Http(h1_client::H1Client),
+    /// HTTP/2.
+    Http2(Box<h2_client::H2Client>),
     /// Memcached's text protocol.
     Memcached(memcached::MemcachedClient),
     /// uwsgi or SCGI, as the request says.
@@ -126,6 +131,7 @@ macro_rules! of_machine {
             OriginConn::Fcgi($machine) => $call,
             OriginConn::Lsapi($machine) => $call,
             OriginConn::Http($machine) => $call,
+            OriginConn::Http2($machine) => $call,
             OriginConn::Memcached($machine) => $call,
             OriginConn::PerRequest($machine) => $call,
         }
@@ -151,6 +157,12 @@ impl OriginConn {
         Self::Http(h1_client::H1Client::new())
     }
 
+    /// A new HTTP/2 connection.
+    #[must_use]
+    pub fn http2() -> Self {
+        Self::Http2(Box::default())
+    }
+
     /// A new connection to memcached.
     #[must_use]
     pub fn memcached() -> Self {
@@ -165,8 +177,8 @@ impl OriginConn {
 
     /// Begins a request of this connection's protocol. The connection must be idle. `body_len` is
     /// the length of the body if it is known; `Some(0)` means that none will be pulled. LSAPI,
-    /// uwsgi and SCGI must know it, see [`Self::is_broken`]; HTTP sends a body of unknown length in
-    /// chunks.
+    /// uwsgi and SCGI must know it, see [`Self::is_broken`]; HTTP/1 sends a body of unknown length
+    /// in chunks.
     pub fn start(
         &mut self,
         message: &UpstreamMessage,
@@ -183,6 +195,9 @@ impl OriginConn {
             (Self::Http(client), UpstreamMessage::Http(head)) => {
                 client.start(head, body_len, settings);
             }
+            (Self::Http2(client), UpstreamMessage::Http2(asked)) => {
+                client.start(asked, body_len, settings);
+            }
             (Self::Memcached(client), UpstreamMessage::Memcached(get)) => {
                 client.start(get, settings);
             }
@@ -193,6 +208,7 @@ impl OriginConn {
                 Self::Fcgi(_)
                 | Self::Lsapi(_)
                 | Self::Http(_)
+                | Self::Http2(_)
                 | Self::Memcached(_)
                 | Self::PerRequest(_),
                 _,
@@ -223,6 +239,19 @@ impl OriginConn {
     #[must_use]
     pub const fn has_output(&self) -> bool {
         of_machine!(self, machine => machine.has_output())
+    }
+
+    /// Whether the body waits until the upstream opens a window.
+    #[must_use]
+    pub const fn is_blocked(&self) -> bool {
+        match self {
+            Self::Http2(client) => client.is_blocked(),
+            Self::Fcgi(_)
+            | Self::Lsapi(_)
+            | Self::Http(_)
+            | Self::Memcached(_)
+            | Self::PerRequest(_) => false,
+        }
     }
 
     /// Whether the whole request was handed over (not: written to the socket).
@@ -272,7 +301,7 @@ impl OriginConn {
         match self {
             Self::Http(client) => client.is_tunnel(),
             Self::PerRequest(client) => client.is_tunnel(),
-            Self::Fcgi(_) | Self::Lsapi(_) | Self::Memcached(_) => false,
+            Self::Fcgi(_) | Self::Lsapi(_) | Self::Http2(_) | Self::Memcached(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@ use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::UNWAITED_FILLS_MAX;
 use bolide_base::{Bound, Instant, SlabKey};
 use bolide_engine::{Exchange, Fill, Wake};
-use bolide_http::UpstreamMessage;
+use bolide_http::{Http2Head, UpstreamMessage};
 use bolide_io::Io;
 use bolide_upstream::{
     Cause, ConnectRefused, Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, OriginNews,
@@ -464,7 +464,9 @@ const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
 /// response.
 fn answers_head(request: &OriginRequest) -> Option<bool> {
     match &request.message {
-        UpstreamMessage::Http(head) => Some(head.method() == b"HEAD"),
+        UpstreamMessage::Http(head) | UpstreamMessage::Http2(Http2Head { head, .. }) => {
+            Some(head.method() == b"HEAD")
+        }
         UpstreamMessage::Cgi(_) | UpstreamMessage::Memcached(_) | UpstreamMessage::App(_) => None,
     }
 }

@@ -27,6 +27,7 @@ mod generation;
 mod handshake_client;
 mod heartbeat;
 mod holdings;
+mod idle_links;
 mod intake;
 mod jobs;
 mod kept_answers;

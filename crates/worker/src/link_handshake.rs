@@ -154,6 +154,7 @@ impl Origins {
         if has_words {
             self.links.mark_link(key);
         }
+        self.links.mark_answers(key);
         if bytes > 0 {
             self.step_fetch(fetch, FetchWake::Received(bytes), env, exchanges);
         }

@@ -46,7 +46,7 @@ impl Origins {
             Left::Blocked
         } else if link.conn.is_request_sent() {
             Left::Nothing
-        } else if link.conn.has_output() {
+        } else if link.conn.has_output() || link.conn.is_blocked() {
             Left::Blocked
         } else {
             Left::Unready

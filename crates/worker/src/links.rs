@@ -14,15 +14,13 @@ use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use bolide_base::SlabKey;
 use bolide_base::errno::{ECONNRESET, EPIPE};
-use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
-use bolide_base::{CopyPolicy, SendChain, SlabKey};
+use bolide_base::limits::RECEIVE_SIZE;
 use bolide_conf::model::{PeerAddress, Protocol};
-use bolide_io::{
-    AfterSend, Callee, ConnectCall, FileFailure, Interest, Io, Readiness, ReceivedBytes, Reset,
-};
+use bolide_io::{Callee, ConnectCall, FileFailure, Interest, Io, Readiness, ReceivedBytes, Reset};
 use bolide_upstream::{CallHindrance, FetchFate, FetchWake};
-use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
+use bolide_wire::{OriginConn, OriginError, OriginEvent};
 
 use crate::descriptors::is_out_of_descriptors;
 use crate::env::WorkerEnv;
@@ -62,6 +60,7 @@ impl Origins {
             Protocol::Lsapi => OriginConn::lsapi(),
             Protocol::Http => OriginConn::http(),
             Protocol::Memcached => OriginConn::memcached(),
+            Protocol::Grpc => OriginConn::http2(),
             Protocol::Uwsgi | Protocol::Scgi => OriginConn::per_request(),
         };
         let secured = match LinkTls::new(request, to, live.tls.as_ref()) {
@@ -125,6 +124,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
     ) -> Option<FetchWake> {
         let key = SlabKey::from_bits(name);
+        self.links.drop_idle(key, env);
         let idle = self.links.table.get_mut(key).filter(|link| link.fetch.is_none());
         let Some(link) = idle else { return Some(FetchWake::Gone) };
         let live = self.fetches.get_mut(fetch)?;
@@ -141,23 +141,22 @@ impl Origins {
             (Protocol::Memcached, OriginConn::Memcached(_)) => {
                 env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
+            (Protocol::Grpc, OriginConn::Http2(_)) => {
+                link.is_as_secret(live.fetch.request().secure.as_deref())
+            }
             (Protocol::Uwsgi | Protocol::Scgi, _) | (_, OriginConn::PerRequest(_)) => false,
             // A group may be used with several protocols.
             (
-                Protocol::Http,
-                OriginConn::Fcgi(_) | OriginConn::Lsapi(_) | OriginConn::Memcached(_),
-            )
-            | (
-                Protocol::FastCgi,
-                OriginConn::Http(_) | OriginConn::Lsapi(_) | OriginConn::Memcached(_),
-            )
-            | (
-                Protocol::Lsapi,
-                OriginConn::Http(_) | OriginConn::Fcgi(_) | OriginConn::Memcached(_),
-            )
-            | (
-                Protocol::Memcached,
-                OriginConn::Http(_) | OriginConn::Fcgi(_) | OriginConn::Lsapi(_),
+                Protocol::Http
+                | Protocol::FastCgi
+                | Protocol::Lsapi
+                | Protocol::Memcached
+                | Protocol::Grpc,
+                OriginConn::Http(_)
+                | OriginConn::Fcgi(_)
+                | OriginConn::Lsapi(_)
+                | OriginConn::Memcached(_)
+                | OriginConn::Http2(_),
             ) => false,
         };
         if !is_fit {
@@ -203,6 +202,10 @@ impl Origins {
         debug_assert!(link.fetch == Some(fetch), "a link serves one fetch");
         link.fetch = None;
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
+        if fate == FetchFate::Keep {
+            self.links.answer_idle(key, env);
+        }
+        let Some(link) = self.links.table.get_mut(key) else { return };
         let reusable =
             link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up && !link.is_deaf;
         match fate {
@@ -218,15 +221,11 @@ impl Origins {
             FetchFate::Close => self.links.close_link(key, env),
             FetchFate::Abort => {
                 link.conn.abort();
-                // In the middle of a TLS record it could not be understood.
-                let is_plain = link.secured.is_none();
-                if link.stands && link.unsent.is_empty() && is_plain && !link.is_deaf {
-                    let chain = &mut self.chain;
-                    chain.configure(CopyPolicy::Contiguous, false);
-                    link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
-                    // Without room for a few bytes, the close has to do.
-                    let _ = env.io.send(link.fd, chain, AfterSend::Nothing);
-                    chain.clear();
+                // In the middle of a TLS record, or of what came before, it could not be
+                // understood. Without room for a few bytes, the close has to do.
+                if link.stands && !link.is_handshaking() && link.unsent.is_empty() && !link.is_deaf
+                {
+                    self.links.speak(key, env);
                 }
                 self.links.close_link(key, env);
             }
@@ -319,6 +318,7 @@ impl Origins {
                     throttle.advance(n as u64);
                 }
                 let result = link.conn.receive(&scratch[..n], &mut self.events);
+                self.links.mark_answers(key);
                 self.step_fetch(fetch, FetchWake::Received(n as u64), env, exchanges);
                 self.pass_events(key, fetch, result.map(drop), env, exchanges);
                 self.links.read_again(key);
@@ -433,14 +433,5 @@ impl Origins {
             self.step_fetch(fetch, wake, env, exchanges);
         }
         self.events = events;
-    }
-}
-
-/// An empty body.
-struct NoBody;
-
-impl BodySource for NoBody {
-    fn pull(&mut self, _user: StreamOwner, _max: usize, _out: &mut SendChain) -> Pull {
-        Pull::Pending
     }
 }

@@ -7,6 +7,7 @@ use bolide_base::limits::LINKS_MAX;
 use bolide_base::{Slab, SlabKey};
 use bolide_io::{Io, ReceivedBytes, Reset, Sent};
 use bolide_upstream::{FetchWake, LinkPools};
+use bolide_wire::OriginConn;
 
 use crate::env::WorkerEnv;
 use crate::fetches::LiveFetch;
@@ -58,6 +59,13 @@ impl OriginLinks {
         let Some(link) = self.table.get_mut(key) else { return };
         debug_assert!(link.fetch.is_none(), "what serves a fetch is not idle");
         if !link.readable {
+            return;
+        }
+        if matches!(link.conn, OriginConn::Http2(_)) {
+            if !self.hear_idle(key, env) {
+                self.pools.forget(key.to_bits());
+                self.close_link(key, env);
+            }
             return;
         }
         let mut byte = [0];

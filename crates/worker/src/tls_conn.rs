@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bolide_base::Segment;
-use bolide_conf::model::{PeerAddress, Protocol};
+use bolide_conf::model::PeerAddress;
 use bolide_engine::Site;
 use bolide_tls::{OriginSession, OriginTls};
 use bolide_upstream::{OriginRequest, Secure};
@@ -60,10 +60,7 @@ impl LinkTls {
         all: Option<&Arc<[OriginTls]>>,
     ) -> Result<Option<Box<Self>>, String> {
         let Some(wanted) = request.secure.clone() else { return Ok(None) };
-        debug_assert!(
-            matches!(request.protocol, Protocol::Http | Protocol::Uwsgi),
-            "no other protocol has it"
-        );
+        debug_assert!(request.protocol.has_tls(), "no other protocol has it");
         let settings = all.and_then(|all| all.get(wanted.settings as usize));
         let settings = settings.ok_or("no settings for TLS to this origin")?;
         let pems = wanted.certificate.as_ref().map(|[chain, key]| (&**chain, &**key));

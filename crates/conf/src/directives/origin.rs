@@ -260,7 +260,7 @@ fn derive_sizes(r: &mut ConfReader) {
     origin.temp_file_write_size = draft.temp_file_write_size.unwrap_or(double);
 }
 
-fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
+pub(super) fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
     if !again {
         *names = Arc::default();
     }
@@ -328,7 +328,7 @@ fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
     })
 }
 
-fn ignore_headers(r: &mut ConfReader, node: &Node) -> ReadResult {
+pub(super) fn ignore_headers(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut ignored = IgnoreHeaders::default();
     if r.again {
         ignored = r.origin().ignore_headers;

@@ -1,4 +1,4 @@
-//! TLS to upstreams: `proxy_ssl_*` and `uwsgi_ssl_*`.
+//! TLS to upstreams: `proxy_ssl_*`, `uwsgi_ssl_*` and `grpc_ssl_*`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 
 const HSL: Contexts = Contexts::HSL;
 
-/// The rows of both families.
+/// The rows of each family.
 macro_rules! rows {
     ($family:literal) => {
         &[
@@ -136,6 +136,7 @@ macro_rules! rows {
 
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 pub(super) const UWSGI: &[DirectiveSpec] = rows!("uwsgi");
+pub(super) const GRPC: &[DirectiveSpec] = rows!("grpc");
 
 fn tls(r: &mut ConfReader) -> &mut OriginTlsConf {
     Arc::make_mut(&mut super::proxy::settings(r).tls)

@@ -112,7 +112,7 @@ fn proxy_pass(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-fn set_header(r: &mut ConfReader, node: &Node) -> ReadResult {
+pub(super) fn set_header(r: &mut ConfReader, node: &Node) -> ReadResult {
     // nginx reads values when the block ends, so an error in one is reported there.
     let value = match r.template(node.arg(1)) {
         Ok(value) => value,

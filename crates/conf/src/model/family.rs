@@ -13,12 +13,14 @@ pub enum DirectiveFamily {
     Scgi,
     /// `memcached_*`, which has no caches.
     Memcached,
+    /// `grpc_*`, which has no caches either.
+    Grpc,
 }
 
 impl DirectiveFamily {
     /// Every family, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Application, Self::Proxy, Self::Uwsgi, Self::Scgi, Self::Memcached];
+    pub const ALL: [Self; 6] =
+        [Self::Application, Self::Proxy, Self::Uwsgi, Self::Scgi, Self::Memcached, Self::Grpc];
 
     /// The family of a directive.
     #[must_use]
@@ -36,6 +38,7 @@ impl DirectiveFamily {
             Self::Uwsgi => "uwsgi_",
             Self::Scgi => "scgi_",
             Self::Memcached => "memcached_",
+            Self::Grpc => "grpc_",
         }
     }
 

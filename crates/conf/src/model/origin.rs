@@ -14,15 +14,15 @@ use super::written::{FileAccess, StorePlace};
 use crate::regex::Regex;
 use crate::vars::Template;
 
-/// A `fastcgi_pass`, `lsapi_pass`, `php_pass`, `proxy_pass`, `uwsgi_pass`, `scgi_pass` or
-/// `memcached_pass`.
+/// A `fastcgi_pass`, `lsapi_pass`, `php_pass`, `proxy_pass`, `uwsgi_pass`, `scgi_pass`,
+/// `memcached_pass` or `grpc_pass`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     /// The protocol.
     pub protocol: Protocol,
     /// The target.
     pub to: PassTo,
-    /// The rest of a `proxy_pass` or `uwsgi_pass` without variables.
+    /// The rest of a `proxy_pass`, `uwsgi_pass` or `grpc_pass` without variables.
     pub url: Option<Arc<ProxyUrl>>,
 }
 
@@ -41,6 +41,8 @@ pub enum Protocol {
     Scgi,
     /// Memcached's text protocol.
     Memcached,
+    /// HTTP/2, as gRPC needs it.
+    Grpc,
 }
 
 impl Protocol {
@@ -53,13 +55,20 @@ impl Protocol {
             Self::Uwsgi => DirectiveFamily::Uwsgi,
             Self::Scgi => DirectiveFamily::Scgi,
             Self::Memcached => DirectiveFamily::Memcached,
+            Self::Grpc => DirectiveFamily::Grpc,
         }
     }
 
     /// Whether its upstreams may have TLS: their URLs say so.
     #[must_use]
     pub const fn has_tls(self) -> bool {
-        matches!(self, Self::Http | Self::Uwsgi)
+        matches!(self, Self::Http | Self::Uwsgi | Self::Grpc)
+    }
+
+    /// Whether responses may be kept in a cache.
+    #[must_use]
+    pub const fn has_caches(self) -> bool {
+        !matches!(self, Self::Memcached | Self::Grpc)
     }
 
     /// Whether an upstream may switch to another protocol.
@@ -163,7 +172,7 @@ pub struct OriginSettings {
     pub split_path_info: Option<Regex>,
     /// `fastcgi_catch_stderr`: texts in the error stream that make a response invalid.
     pub catch_stderr: Arc<Vec<Box<[u8]>>>,
-    /// The settings of `proxy_*` only.
+    /// The settings of `proxy_*` only, of which `uwsgi_*` and `grpc_*` have some.
     pub proxy: Arc<ProxySettings>,
     /// `uwsgi_modifier1`, `uwsgi_modifier2`
     pub uwsgi_modifiers: [u32; 2],

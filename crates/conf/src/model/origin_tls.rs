@@ -1,4 +1,4 @@
-//! TLS to upstreams: `proxy_ssl_*`, `uwsgi_ssl_*`. Files are not opened here.
+//! TLS to upstreams: `proxy_ssl_*`, `uwsgi_ssl_*`, `grpc_ssl_*`. Files are not opened here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::tls::{CertificateCache, ConfCommands, Protocols};
 use super::{DirectiveFamily, SourcePlace};
 use crate::vars::Template;
 
-/// The `proxy_ssl_*` or `uwsgi_ssl_*` settings of one location.
+/// The `proxy_ssl_*`, `uwsgi_ssl_*` or `grpc_ssl_*` settings of one location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginTlsConf {
     /// Which of them, for messages.

@@ -2,15 +2,46 @@
 
 use std::sync::Arc;
 
+use bolide_cache::rules::Environment;
 use bolide_conf::model::{OriginSettings, Protocol};
 use bolide_http::{AppForm, AppMessage, Params, UpstreamMessage};
 
-/// The message of these parameters.
+use crate::content::params;
+use crate::content::proxied::Asking;
+use crate::site::UpstreamPass;
+use crate::vars::VariableScope;
+
+/// Writes the request to an application.
 ///
 /// # Errors
 ///
 /// The line of the error log: a uwsgi packet has less room.
-pub(crate) fn message(
+pub(crate) fn write(
+    scope: &VariableScope<'_>,
+    pass: &UpstreamPass,
+    environment: &Environment,
+    asking: Asking<'_>,
+) -> Result<UpstreamMessage, Vec<u8>> {
+    let mut params = Params::with_room();
+    params::write(scope, pass, asking.is_to_keep, environment, &mut params);
+    if let Some(old) = asking.old {
+        params::write_conditions(old, &mut params);
+    }
+    if asking.as_get {
+        params.replace(b"REQUEST_METHOD", b"GET");
+    }
+    // The application would wait for a body that is not read.
+    if pass.conf.protocol == Protocol::Uwsgi
+        && scope.request.upload.is_refused()
+        && params.get(b"CONTENT_LENGTH").is_some()
+    {
+        params.replace(b"CONTENT_LENGTH", b"0");
+    }
+    message(params, pass.conf.protocol, &scope.location().settings.origin)
+}
+
+/// The message of these parameters.
+fn message(
     params: Params,
     protocol: Protocol,
     settings: &OriginSettings,

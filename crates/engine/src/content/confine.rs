@@ -17,7 +17,7 @@ use crate::vars::preview::preview;
 
 /// Whether an upstream answers that needs no file.
 pub(crate) fn is_proxied(location: &CompiledLocation) -> bool {
-    location.pass.as_ref().is_some_and(|pass| pass.proxied.is_some())
+    location.pass.as_ref().is_some_and(|pass| pass.is_http())
 }
 
 /// Whether values of variables lead out of the directory that `root` begins with, or that its first

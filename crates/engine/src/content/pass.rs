@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{Balance, LogLevel, OriginSettings, PassTo, Protocol, UpstreamId};
-use bolide_http::{Method, Name, RequestBody, UpstreamMessage};
+use bolide_http::{Http2Head, Method, Name, RequestBody, UpstreamMessage};
 use bolide_upstream::{OriginRequest, request::PassTarget};
 
 use crate::answer::Answer;
@@ -22,7 +22,7 @@ use crate::content::esi::answer_without_origin;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
-use crate::content::{app, memcached, params, proxied, sticky, upstream_tls};
+use crate::content::{app, grpc, memcached, params, proxied, sticky, upstream_tls};
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
 use crate::log_lines;
@@ -234,6 +234,8 @@ impl Answer {
             Protocol::Uwsgi => "uwsgi",
             Protocol::Scgi => "scgi",
             Protocol::Memcached => "memcached",
+            Protocol::Grpc if question.secure.is_some() => "grpcs",
+            Protocol::Grpc => "grpc",
         };
         let asked = self.origin.get_or_insert_default();
         asked.begin(scheme, ctx.now);
@@ -290,6 +292,10 @@ impl Answer {
                 }
                 head.into()
             }
+            Protocol::Grpc => {
+                let Some(url) = proxied::pass_url(&scope) else { return Err(NextStep::Fail(500)) };
+                grpc::write(&scope, url, body_len).into()
+            }
             Protocol::Memcached => {
                 let Some(get) = memcached::write(&scope) else {
                     request.log_error(site, ctx, |out| out.extend_from_slice(memcached::KEYLESS));
@@ -298,22 +304,9 @@ impl Answer {
                 get.into()
             }
             Protocol::FastCgi | Protocol::Lsapi | Protocol::Uwsgi | Protocol::Scgi => {
-                let mut params = bolide_http::Params::with_room();
-                params::write(&scope, pass, is_to_keep, environment, &mut params);
-                if let Some(old) = old {
-                    params::write_conditions(old, &mut params);
-                }
-                if as_get {
-                    params.replace(b"REQUEST_METHOD", b"GET");
-                }
-                // The application would wait for a body that is not read.
-                if pass.conf.protocol == Protocol::Uwsgi
-                    && request.upload.is_refused()
-                    && params.get(b"CONTENT_LENGTH").is_some()
-                {
-                    params.replace(b"CONTENT_LENGTH", b"0");
-                }
-                app::message(params, pass.conf.protocol, &settings.origin).map_err(|line| {
+                let old = old.map(|old| &**old);
+                let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
+                app::write(&scope, pass, environment, asking).map_err(|line| {
                     log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
                         out.extend_from_slice(&line);
                     });
@@ -334,7 +327,9 @@ impl Answer {
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
         request.origin_target.clear();
-        if let UpstreamMessage::Http(head) = &message {
+        if let UpstreamMessage::Http(head) | UpstreamMessage::Http2(Http2Head { head, .. }) =
+            &message
+        {
             request.origin_target.extend_from_slice(head.target());
         }
         Ok(OriginRequest {
@@ -421,7 +416,10 @@ fn passes_body(pass: &UpstreamPass, location: &CompiledLocation) -> bool {
 fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestBody) -> bool {
     let takes_unknown = match &pass.proxied {
         Some(proxied) => proxied.sends_chunks(),
-        None => pass.conf.protocol == Protocol::FastCgi && !pass.is_pool,
+        None => match pass.conf.protocol {
+            Protocol::FastCgi => !pass.is_pool,
+            protocol => protocol == Protocol::Grpc,
+        },
     };
     !location.settings.origin.request_buffering
         && passes_body(pass, location)
@@ -474,8 +472,12 @@ fn read_address(
     text.clear();
     VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
     request.pass_address = text;
-    if pass.conf.protocol == Protocol::Uwsgi {
-        let url = bolide_conf::uwsgi_url::read(&request.pass_address);
+    let read = match pass.conf.protocol {
+        Protocol::Uwsgi => Some(bolide_conf::uwsgi_url::read(&request.pass_address)),
+        Protocol::Grpc => Some(grpc::read_url(&request.pass_address)),
+        _ => None,
+    };
+    if let Some(url) = read {
         request.pass_address = url.written.to_vec();
         request.proxy_url = Some(Arc::new(url));
     } else if pass.proxied.is_some() {

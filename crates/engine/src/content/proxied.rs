@@ -142,8 +142,6 @@ fn push_fields(
     asking: Asking<'_>,
     out: &mut UpstreamHead,
 ) {
-    let request = scope.request;
-    let settings = &scope.location().settings.origin;
     let mut value = Vec::new();
     let mut declared_len = None;
     for field in plan.settings.fields.iter() {
@@ -167,14 +165,25 @@ fn push_fields(
     if let Some(old) = asking.old {
         write_conditions(old, out);
     }
-    if !settings.pass_request_headers {
-        return;
+    if scope.location().settings.origin.pass_request_headers {
+        push_clients(scope, |name| plan.decides(name), asking.is_to_keep, out);
     }
+}
+
+/// Appends the client's fields, without those that `decides` is true for, and without conditions
+/// where the response is to be kept.
+pub(super) fn push_clients(
+    scope: &VariableScope<'_>,
+    decides: impl Fn(&[u8]) -> bool,
+    is_to_keep: bool,
+    out: &mut UpstreamHead,
+) {
+    let request = scope.request;
     let is_believed = scope.site.store().is_none()
         || is_trusted(&scope.location().settings.cache.page, scope.conn);
     let hops = Hops::of(&request.head().fields);
     let injects = request.tracing.injects();
-    if injects && !plan.decides(TRACEPARENT) {
+    if injects && !decides(TRACEPARENT) {
         out.push_writing(
             |name| name.extend_from_slice(TRACEPARENT),
             |value| trace::push_context(scope, value),
@@ -185,9 +194,9 @@ fn push_fields(
         let is_forged = !is_believed && bolide_cache::rules::is_forged(field.text);
         let is_kept_back = hops.has(field)
             || is(&OURS)
-            || plan.decides(field.text)
+            || decides(field.text)
             || is_forged
-            || asking.is_to_keep && is(&CONDITIONS)
+            || is_to_keep && is(&CONDITIONS)
             || injects && trace::replaces_field(scope, field.text);
         if !is_kept_back {
             out.push(field.text, field.value);
@@ -236,7 +245,7 @@ fn write_conditions(old: &bolide_cache::Object, out: &mut UpstreamHead) {
     }
 }
 
-fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
+pub(super) fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
     let (request, head) = (scope.request, scope.request.head());
     match request.method {
         Method::Get if head.method != Method::Get => b"GET",

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use bolide_conf::SourcePlace;
 use bolide_conf::model::{
-    DirectiveFamily, Http, LocationConf, LocationId as ModelId, Matcher, Protocol, RewriteOp,
-    SetTarget, WrittenLocation,
+    DirectiveFamily, Http, LocationConf, LocationId as ModelId, Matcher, RewriteOp, SetTarget,
+    WrittenLocation,
 };
 
 use super::notes::{Trace, TraceStep};
@@ -97,9 +97,7 @@ pub(super) fn written<'a>(
 /// The prefix of nginx's cache directives for the upstream of a location.
 pub(super) fn family(site: &Site, id: LocationIndex) -> &'static str {
     match &site.location(id).pass {
-        Some(pass) if pass.conf.protocol != Protocol::Memcached => {
-            pass.conf.protocol.family().prefix()
-        }
+        Some(pass) if pass.conf.protocol.has_caches() => pass.conf.protocol.family().prefix(),
         Some(_) | None => DirectiveFamily::Application.prefix(),
     }
 }

@@ -232,7 +232,11 @@ pub(crate) fn push_params(
                 out.push(b"PHP_VALUE", &php);
             }
         }
-        Protocol::Http | Protocol::Uwsgi | Protocol::Scgi | Protocol::Memcached => {}
+        Protocol::Http
+        | Protocol::Uwsgi
+        | Protocol::Scgi
+        | Protocol::Memcached
+        | Protocol::Grpc => {}
     }
 }
 

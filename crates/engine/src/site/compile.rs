@@ -200,6 +200,9 @@ const HIDDEN_OF_SCRIPTS: [&[u8]; 1] = [b"status"];
 /// The same for HTTP upstreams.
 const HIDDEN_OF_HTTP: [&[u8]; 3] = [b"date", b"server", b"x-pad"];
 
+/// The same for gRPC.
+const HIDDEN_OF_GRPC: [&[u8]; 2] = [b"date", b"server"];
+
 /// Compiled parts that locations with equal upstream settings share; the key also has whether a PHP
 /// pool answers and the protocol.
 type CompiledTimes =
@@ -274,6 +277,7 @@ fn hidden(settings: &model::OriginSettings, protocol: Protocol) -> Hidden {
         Protocol::FastCgi | Protocol::Lsapi | Protocol::Scgi | Protocol::Memcached => {
             &HIDDEN_OF_SCRIPTS[..]
         }
+        Protocol::Grpc => &HIDDEN_OF_GRPC,
         Protocol::Uwsgi => &[],
     };
     let hidden: Vec<&[u8]> = HIDDEN

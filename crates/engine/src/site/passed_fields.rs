@@ -2,8 +2,17 @@
 
 use std::sync::Arc;
 
+use bolide_conf::model::Protocol;
+
 use super::{CompiledLocation, UpstreamPass};
 use crate::caching::Caching;
+
+impl UpstreamPass {
+    /// Whether the upstream speaks HTTP in any version.
+    pub(crate) fn is_http(&self) -> bool {
+        self.proxied.is_some() || self.conf.protocol == Protocol::Grpc
+    }
+}
 
 impl CompiledLocation {
     /// Whether `error_page` replaces an upstream response with `status` (`*_intercept_errors`).
@@ -22,7 +31,7 @@ impl CompiledLocation {
     /// Whether an upstream response with these fields gets our `name`, which is `Server` or `Date`.
     /// As in nginx, an HTTP upstream may suppress it where the field is passed.
     pub(crate) fn adds(&self, name: bolide_http::Name, fields: &bolide_http::FieldMap) -> bool {
-        let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.proxied.is_some());
+        let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.is_http());
         self.hides(name) || !is_proxied && fields.get(name).is_none()
     }
 

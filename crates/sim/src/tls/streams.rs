@@ -147,6 +147,7 @@ pub fn to_upstream(verifies: bool, shows: bool) -> Result<OriginTls, String> {
         curves: offered.curves,
         tells_name: true,
         keeps_sessions: true,
+        alpn: Vec::new(),
     };
     let (chain, key) = MEMBER;
     let client_cert =

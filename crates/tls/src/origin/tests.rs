@@ -18,6 +18,7 @@ fn options() -> OriginOptions {
         curves: names::default_curves(),
         tells_name: true,
         keeps_sessions: true,
+        alpn: Vec::new(),
     }
 }
 

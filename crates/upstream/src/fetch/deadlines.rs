@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bolide_base::Instant;
+use bolide_conf::model::Protocol;
 
 use super::{Fetch, FetchState, Reading};
 use crate::ctx::{FetchCtx, FetchEffect, FetchFate, Left};
@@ -44,8 +45,13 @@ impl Fetch {
             (FetchState::Asking | FetchState::Answering, Some(trial)) => {
                 let send = trial.last_sent.after(settings.send_timeout);
                 let read = trial.last_received.after(settings.read_timeout);
-                let reads = self.reading == Reading::On
-                    && (trial.left == Left::Nothing || trial.received > 0);
+                // An upstream that speaks HTTP/2 says more than its response, and may say it first.
+                let is_heard = match self.request.protocol {
+                    Protocol::Grpc => self.state == FetchState::Answering,
+                    _ => trial.received > 0,
+                };
+                let reads =
+                    self.reading == Reading::On && (trial.left == Left::Nothing || is_heard);
                 let send = (trial.left == Left::Blocked).then_some((send, messages::SENDING));
                 let read = reads.then_some((read, self.reading_what()));
                 match (send, read) {

@@ -193,7 +193,11 @@ impl Fetch {
 
     pub(super) fn handle_broken(&mut self, error: &OriginError, ctx: &mut FetchCtx<'_>) {
         let doing = self.reading_what();
-        if error.is_invalid() {
+        if is_turned_away(self, error) {
+            self.log(LogLevel::Info, messages::CLOSED_IDLE, doing, ctx);
+            ctx.effects.push(FetchEffect::Release(FetchFate::Close));
+            self.connect_afresh(ctx);
+        } else if error.is_invalid() {
             self.log(LogLevel::Error, error.text(), doing, ctx);
             self.fail(UpstreamFault::InvalidHead, doing, ctx);
         } else {
@@ -217,4 +221,15 @@ impl Fetch {
         self.log(LogLevel::Error, text, doing, ctx);
         self.fail(UpstreamFault::Error, doing, ctx);
     }
+}
+
+/// Whether a kept connection takes no more requests, and this one can be sent over a new one:
+/// it was not processed.
+fn is_turned_away(fetch: &mut Fetch, error: &OriginError) -> bool {
+    let is_kept = fetch.trial.as_ref().is_some_and(|trial| trial.link.served > 0);
+    matches!(error, OriginError::Unprocessed(_))
+        && is_kept
+        && fetch.state == FetchState::Asking
+        && fetch.audience == Audience::Listening
+        && fetch.request.body.rewind()
 }

@@ -4,15 +4,15 @@
 //! means.
 
 /// Bytes of a frame header.
-pub(super) const HEADER_LEN: usize = 9;
+pub(crate) const HEADER_LEN: usize = 9;
 /// The client's connection preface (RFC 9113 §3.4).
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The largest flow-control window (RFC 9113 §6.9.1).
-pub(super) const WINDOW_MAX: u32 = i32::MAX as u32;
+pub(crate) const WINDOW_MAX: u32 = i32::MAX as u32;
 /// The initial window by default (RFC 9113 §6.9.2).
-pub(super) const WINDOW_INITIAL: u32 = 65_535;
+pub(crate) const WINDOW_INITIAL: u32 = 65_535;
 /// Bounds of `SETTINGS_MAX_FRAME_SIZE` (RFC 9113 §6.5.2).
-pub(super) const FRAME_SIZES: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
+pub(crate) const FRAME_SIZES: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
 
 /// Error codes (RFC 9113 §7).
 pub mod code {
@@ -39,28 +39,28 @@ pub mod code {
 }
 
 /// Flags (RFC 9113 §6). The same bit has different meanings in different frames.
-pub(super) mod flag {
-    pub(in crate::h2) const END_STREAM: u8 = 0x01;
-    pub(in crate::h2) const ACK: u8 = 0x01;
-    pub(in crate::h2) const END_HEADERS: u8 = 0x04;
-    pub(in crate::h2) const PADDED: u8 = 0x08;
-    pub(in crate::h2) const PRIORITY: u8 = 0x20;
+pub(crate) mod flag {
+    pub(crate) const END_STREAM: u8 = 0x01;
+    pub(crate) const ACK: u8 = 0x01;
+    pub(crate) const END_HEADERS: u8 = 0x04;
+    pub(crate) const PADDED: u8 = 0x08;
+    pub(crate) const PRIORITY: u8 = 0x20;
 }
 
 /// Settings (RFC 9113 §6.5.2, RFC 9218 §2.1).
-pub(super) mod setting {
-    pub(in crate::h2) const HEADER_TABLE_SIZE: u16 = 1;
-    pub(in crate::h2) const ENABLE_PUSH: u16 = 2;
-    pub(in crate::h2) const MAX_CONCURRENT_STREAMS: u16 = 3;
-    pub(in crate::h2) const INITIAL_WINDOW_SIZE: u16 = 4;
-    pub(in crate::h2) const MAX_FRAME_SIZE: u16 = 5;
-    pub(in crate::h2) const MAX_HEADER_LIST_SIZE: u16 = 6;
-    pub(in crate::h2) const NO_RFC7540_PRIORITIES: u16 = 9;
+pub(crate) mod setting {
+    pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
+    pub(crate) const ENABLE_PUSH: u16 = 2;
+    pub(crate) const MAX_CONCURRENT_STREAMS: u16 = 3;
+    pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
+    pub(crate) const MAX_FRAME_SIZE: u16 = 5;
+    pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 6;
+    pub(crate) const NO_RFC7540_PRIORITIES: u16 = 9;
 }
 
 /// Frame types (RFC 9113 §6, RFC 9218 §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FrameKind {
+pub(crate) enum FrameKind {
     Data,
     Headers,
     Priority,
@@ -93,7 +93,7 @@ impl FrameKind {
         }
     }
 
-    const fn byte(self) -> u8 {
+    pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Data => 0,
             Self::Headers => 1,
@@ -113,18 +113,18 @@ impl FrameKind {
 
 /// A frame header (RFC 9113 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameHeader {
+pub(crate) struct FrameHeader {
     /// Bytes of payload, padding included.
-    pub(super) len: u32,
-    pub(super) kind: FrameKind,
-    pub(super) flags: u8,
+    pub(crate) len: u32,
+    pub(crate) kind: FrameKind,
+    pub(crate) flags: u8,
     /// The stream; 0 means the connection.
-    pub(super) stream: u32,
+    pub(crate) stream: u32,
 }
 
 impl FrameHeader {
     #[inline]
-    pub(super) fn parse(bytes: [u8; HEADER_LEN]) -> Self {
+    pub(crate) fn parse(bytes: [u8; HEADER_LEN]) -> Self {
         let [a, b, c, kind, flags, s @ ..] = bytes;
         Self {
             len: u32::from_be_bytes([0, a, b, c]),
@@ -136,7 +136,7 @@ impl FrameHeader {
     }
 
     #[inline]
-    pub(super) const fn bytes(self) -> [u8; HEADER_LEN] {
+    pub(crate) const fn bytes(self) -> [u8; HEADER_LEN] {
         debug_assert!(self.len < 1 << 24, "the length of a frame has three bytes");
         debug_assert!(self.stream <= WINDOW_MAX, "a stream id has 31 bits");
         let [_, a, b, c] = self.len.to_be_bytes();
@@ -144,25 +144,25 @@ impl FrameHeader {
         [a, b, c, self.kind.byte(), self.flags, d, e, f, g]
     }
 
-    pub(super) const fn has(&self, flag: u8) -> bool {
+    pub(crate) const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
 
 /// Appends a frame with a short payload.
-pub(super) fn push(out: &mut Vec<u8>, kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) {
+pub(crate) fn push(out: &mut Vec<u8>, kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) {
     let header = FrameHeader { len: payload.len() as u32, kind, flags, stream };
     out.extend_from_slice(&header.bytes());
     out.extend_from_slice(payload);
 }
 
 /// Appends a frame whose payload is one number.
-pub(super) fn push_u32(out: &mut Vec<u8>, kind: FrameKind, stream: u32, value: u32) {
+pub(crate) fn push_u32(out: &mut Vec<u8>, kind: FrameKind, stream: u32, value: u32) {
     push(out, kind, 0, stream, &value.to_be_bytes());
 }
 
 /// Appends a SETTINGS frame.
-pub(super) fn push_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
+pub(crate) fn push_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
     let header = FrameHeader {
         len: settings.len() as u32 * 6,
         kind: FrameKind::Settings,
@@ -177,7 +177,7 @@ pub(super) fn push_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
 }
 
 /// Appends a GOAWAY frame without debug data.
-pub(super) fn push_goaway(out: &mut Vec<u8>, last_stream: u32, code: u32) {
+pub(crate) fn push_goaway(out: &mut Vec<u8>, last_stream: u32, code: u32) {
     let [a, b, c, d] = last_stream.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
     push(out, FrameKind::GoAway, 0, 0, &[a, b, c, d, e, f, g, h]);
@@ -185,14 +185,14 @@ pub(super) fn push_goaway(out: &mut Vec<u8>, last_stream: u32, code: u32) {
 
 /// The length of the payload without its padding (RFC 9113 §6.1); `None` if the padding exceeds the
 /// payload.
-pub(super) fn strip_padding(header: &FrameHeader, payload: &[u8]) -> Option<usize> {
+pub(crate) fn strip_padding(header: &FrameHeader, payload: &[u8]) -> Option<usize> {
     debug_assert!(header.has(flag::PADDED), "only padded frames have a pad length");
     let pad = usize::from(*payload.first()?);
     (payload.len() - 1).checked_sub(pad)
 }
 
 /// The first four bytes as a number.
-pub(super) fn read_u32(payload: &[u8]) -> Option<u32> {
+pub(crate) fn read_u32(payload: &[u8]) -> Option<u32> {
     payload.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
 }
 

@@ -1,4 +1,4 @@
-//! Encodes response fields (RFC 7541 §6) and chooses which are indexed.
+//! Encodes fields (RFC 7541 §6) and chooses which are indexed.
 //!
 //! Owns the encoder's dynamic table. It never sends connection-specific fields (RFC 9113 §8.2.2)
 //! and writes every name in lower case. INVARIANT: encoded blocks are sent, and in order; else the
@@ -142,6 +142,32 @@ impl HpackEncoder {
         push_integer(out, INDEXED, 7, index);
     }
 
+    /// Appends the pseudo-header fields of a request; an empty `authority` is omitted. The path is
+    /// stable for a method that is called again and again.
+    pub fn request(
+        &mut self,
+        method: &[u8],
+        scheme: &[u8],
+        path: &[u8],
+        authority: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        for (token, text, value) in [
+            (FieldToken::Method, b":method".as_slice(), method),
+            (FieldToken::Scheme, b":scheme", scheme),
+            (FieldToken::Path, b":path", path),
+            (FieldToken::Authority, b":authority", authority),
+        ] {
+            let is_entry =
+                |entry: &statics::Static| entry.token == token && entry.value.as_bytes() == value;
+            match statics::ENTRIES.iter().position(is_entry) {
+                _ if value.is_empty() => {}
+                Some(at) => push_integer(out, INDEXED, 7, at as u32 + 1),
+                None => self.indexing(token, text, value, SAME_NAME_MAX, out),
+            }
+        }
+    }
+
     /// Appends `content-length`. It is not indexed, because its values differ too much.
     pub fn content_length(&mut self, length: u64, out: &mut Vec<u8>) {
         let (mut digits, mut at, mut rest) = ([0; 20], 20, length);
@@ -195,8 +221,7 @@ impl HpackEncoder {
         let (first, bits) = if inserts { (INSERTING, 6) } else { (LEAVING, 4) };
         match token {
             FieldToken::Field(name) => self.literal(first, bits, name, text, found.name, out),
-            // The first static entry of `:status`; responses have no other pseudo-header field.
-            _ => push_integer(out, first, bits, 8_u32),
+            pseudo => push_integer(out, first, bits, index_of_pseudo(pseudo)),
         }
         string(value, HuffmanCase::Keep, out);
         if inserts {
@@ -227,6 +252,17 @@ impl HpackEncoder {
                 string(text, HuffmanCase::Lower, out);
             }
         }
+    }
+}
+
+/// The first static entry of a pseudo-header field.
+const fn index_of_pseudo(token: FieldToken) -> u32 {
+    match token {
+        FieldToken::Authority => 1,
+        FieldToken::Method => 2,
+        FieldToken::Path => 4,
+        FieldToken::Scheme => 6,
+        FieldToken::Status | FieldToken::Field(_) => 8,
     }
 }
 
