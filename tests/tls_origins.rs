@@ -320,6 +320,54 @@ fn uwsgi_ssl_directives_apply_where_the_innermost_block_has_them() {
 }
 
 #[test]
+fn grpc_ssl_directives_apply_where_the_innermost_block_has_them() {
+    let home = home();
+    let mut origins = Origins::start(&home, "origin");
+    let at = origins.open("grpc asks");
+    let pass = format!("grpc_pass grpcs://{at};");
+    let own = "grpc_ssl_certificate client.crt; grpc_ssl_certificate_key client.key;";
+    let server = serve(
+        home,
+        "grpc_ssl_name outer.test; grpc_ssl_server_name on; grpc_ssl_session_reuse off;
+         grpc_ssl_protocols TLSv1.2; grpc_ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384;
+         grpc_ssl_conf_command Curves P-256; grpc_ssl_verify off; grpc_ssl_verify_depth 1;
+         grpc_ssl_trusted_certificate client.crt; grpc_ssl_crl revoked.pem;
+         grpc_ssl_certificate_cache off; grpc_ssl_password_file words;
+         grpc_ssl_certificate '';",
+        &format!(
+            "location /outer {{ {pass} }}
+             location /name {{ {pass} grpc_ssl_name inner.test; {own} }}
+             location /quiet {{ {pass} grpc_ssl_server_name off;
+                grpc_ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256; }}
+             location /new {{ {pass} grpc_ssl_protocols TLSv1.3; grpc_ssl_session_reuse on;
+                grpc_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256; }}
+             location /revoked {{ {pass} grpc_ssl_verify on; grpc_ssl_name origin.test;
+                grpc_ssl_trusted_certificate ca.crt; grpc_ssl_verify_depth 2;
+                location /revoked/again {{ {pass} grpc_ssl_crl revoked.pem; }} }}
+             location /sealed {{ {pass} grpc_ssl_certificate $arg_c;
+                grpc_ssl_certificate_key sealed.key; grpc_ssl_password_file words;
+                grpc_ssl_certificate_cache max=3; }}"
+        ),
+    );
+    let told = |path: &str| get(&server, path);
+    let outer = told("/outer");
+    let suite = "sni=outer.test version=TLSv1.2 cipher=ECDHE-ECDSA-AES256-GCM-SHA384";
+    assert!(outer.contains(suite) && outer.contains("cert=-"), "{outer}");
+    assert!(outer.contains("alpn=h2"), "{outer}");
+    let named = told("/name");
+    assert!(named.contains("sni=inner.test") && named.contains("cert=client.test"), "{named}");
+    let quiet = told("/quiet");
+    assert!(quiet.contains("sni=None version=TLSv1.2 cipher=ECDHE-ECDSA-AES128"), "{quiet}");
+    let new = "version=TLSv1.3 cipher=TLS_CHACHA20_POLY1305_SHA256 reused=";
+    assert!(told("/new").contains(&format!("{new}False")));
+    assert!(told("/new").contains(&format!("{new}True")), "its session is used again");
+    assert!(told("/outer").contains("reused=False"));
+    assert!(told("/sealed?c=client.crt").contains("cert=client.test"));
+    complaint(&server, "/revoked", "upstream SSL certificate verify error");
+    complaint(&server, "/revoked/again", "upstream SSL certificate verify error");
+}
+
+#[test]
 fn sessions_are_used_again_unless_that_is_off() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");

@@ -216,6 +216,17 @@ _PATTERNS: dict[str, list[str]] = {
     DIED: [
         "php slow: GET /slow.php?ms=1500&first=1",
         "php children that die: GET /die.php?first=1",
+        *(
+            f"grpc more errors: GET  {label}"
+            for label in (
+                "short",
+                "long",
+                "no end",
+                "status behind",
+                "reset within",
+                "another stream",
+            )
+        ),
     ],
     SLICES: ["slice compressed: *turns=first*"],
     REDIRECTED: [

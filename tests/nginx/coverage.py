@@ -37,8 +37,8 @@ ONLY_TAKEN = set(
         thread_pool pcre_jit timer_resolution debug_points ssl_engine ssl_object_cache_inheritable
         quic_bpf client_body_early_read fastcgi_socket_rcvbuf fastcgi_socket_sndbuf
         proxy_socket_rcvbuf proxy_socket_sndbuf uwsgi_socket_rcvbuf uwsgi_socket_sndbuf
-        scgi_socket_rcvbuf scgi_socket_sndbuf ssl_ocsp ssl_ocsp_cache ssl_ocsp_responder
-        ssl_ech_file
+        scgi_socket_rcvbuf scgi_socket_sndbuf grpc_socket_rcvbuf grpc_socket_sndbuf ssl_ocsp
+        ssl_ocsp_cache ssl_ocsp_responder ssl_ech_file
     """)
 )
 # One value holds for the whole server, or for a socket; or a block is a list's end.
@@ -55,6 +55,7 @@ ALONE = {
     "fastcgi_pass",
     "uwsgi_pass",
     "scgi_pass",
+    "grpc_pass",
 }
 
 # Where nginx cannot be asked what inner blocks take over: the tests of ours that show it.
@@ -88,10 +89,11 @@ TESTED = {
         for family in ("uwsgi", "scgi")
     },
     **{
-        f"uwsgi_ssl_{name}": (
+        f"{family}_ssl_{name}": (
             "tls_origins.rs",
-            "uwsgi_ssl_directives_apply_where_the_innermost_block_has_them",
+            f"{family}_ssl_directives_apply_where_the_innermost_block_has_them",
         )
+        for family in ("uwsgi", "grpc")
         for name in words("""
             name server_name session_reuse protocols ciphers conf_command verify verify_depth
             trusted_certificate crl certificate certificate_key certificate_cache password_file

@@ -4,7 +4,8 @@
 `/slow/MS` answers late; everything else is answered with what was asked. `@ORIGIN@` in the bytes is
 its address. Who says `get` speaks memcached's protocol: `/raw` and `/keep` mean the same there,
 with KEY for the key, `/none` is not there, everything else is. A digit begins a request of SCGI, a
-control byte or another byte beyond ASCII one of uwsgi; `REQUEST_URI` is the path.
+control byte or another byte beyond ASCII one of uwsgi; `REQUEST_URI` is the path. The preface of
+HTTP/2 begins what `h2_origin` speaks.
 """
 
 import hashlib
@@ -12,6 +13,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+
+from .h2_origin import Talk
 
 
 class ClosedError(Exception):
@@ -170,9 +173,14 @@ def serve(peer: socket.socket, own: bytes) -> None:
     try:
         while len(reader.bytes) < 4:
             reader.more()
-        speak = speaks(reader.bytes)
-        while speak(peer, reader, own):
-            pass
+        if reader.bytes.startswith(b"PRI "):
+            talk = Talk(reader.take, peer.sendall, wanted)
+            while talk.answer():
+                pass
+        else:
+            speak = speaks(reader.bytes)
+            while speak(peer, reader, own):
+                pass
         peer.shutdown(socket.SHUT_WR)
         # What the client still sends must not turn the end into a reset.
         while peer.recv(65536):

@@ -5,7 +5,8 @@ it listens is answered. Kinds: good, asks (wants a certificate), tls12, silent (
 plain (no TLS), leaves (hangs up in the handshake), rude (no goodbye behind the body), half (no
 length, no goodbye), unsaid (no length), short (less than its length, no goodbye), resets (in the handshake), gone (at
 once), speaks (first), eager (answers along with the end of the handshake, of TLS 1.2), alarmed (a
-fatal alert along with the answer, and nothing more), uwsgi and uwsgi asks (that protocol).
+fatal alert along with the answer, and nothing more), uwsgi and uwsgi asks (that protocol), grpc
+asks (HTTP/2).
 """
 
 import socket
@@ -24,6 +25,8 @@ def context(kind, seen):
     if kind.endswith("asks"):
         made.load_verify_locations(CA)
         made.verify_mode = ssl.CERT_OPTIONAL
+    if kind.startswith("grpc"):
+        made.set_alpn_protocols(["h2"])
     if kind in ("tls12", "eager"):
         made.maximum_version = ssl.TLSVersion.TLSv1_2
     return made
@@ -44,6 +47,21 @@ def packet_of(conn):
     while len(text) < 4 or len(text) < 4 + int.from_bytes(text[1:3], "little"):
         text += conn.recv(65536)
     return text
+
+
+def frame(kind, flags, payload):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags, 0, 0, 0, 1]) + payload
+
+
+def answer_by_frames(conn, about):
+    """Answers the first request, which has no body, over HTTP/2."""
+    text = b""
+    while b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" not in text or b"\x01\x05\0\0\0\1" not in text:
+        text += conn.recv(65536)
+    head, end = b"\x88", b"\0\x0bgrpc-status\x010"
+    body = f"{about}alpn={conn.selected_alpn_protocol()}\n".encode()
+    settings = (0).to_bytes(3, "big") + bytes([4, 0, 0, 0, 0, 0])
+    conn.sendall(settings + frame(1, 4, head) + frame(0, 0, body) + frame(1, 5, end))
 
 
 def described(conn, sni, number):
@@ -152,6 +170,11 @@ def serve(plain, kind, made, seen, number):
             size = b"size=%d\n" % len(packet_of(conn))
             conn.sendall(b"Status: 200 OK\r\n\r\n" + about.encode() + size)
             conn.unwrap()
+            return
+        if kind.startswith("grpc"):
+            answer_by_frames(conn, about)
+            while conn.recv(65536):
+                pass
             return
         while text := head_of(conn):
             if not answer(conn, kind, text, about):

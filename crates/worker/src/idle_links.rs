@@ -40,6 +40,18 @@ impl OriginLinks {
         }
     }
 
+    /// Reads what an idle HTTP/2 connection has received before it is used again, and closes it if
+    /// it cannot be.
+    pub(crate) fn settle_idle<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        env: &mut WorkerEnv<I>,
+    ) {
+        if self.table.get(key).is_some_and(|link| matches!(link.conn, OriginConn::Http2(_))) {
+            self.drop_idle(key, env);
+        }
+    }
+
     /// Reads what an idle HTTP/2 connection receives; false if it cannot be used any more.
     pub(crate) fn hear_idle<I: Io>(
         &mut self,

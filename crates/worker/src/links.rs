@@ -124,7 +124,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
     ) -> Option<FetchWake> {
         let key = SlabKey::from_bits(name);
-        self.links.drop_idle(key, env);
+        self.links.settle_idle(key, env);
         let idle = self.links.table.get_mut(key).filter(|link| link.fetch.is_none());
         let Some(link) = idle else { return Some(FetchWake::Gone) };
         let live = self.fetches.get_mut(fetch)?;

@@ -53,6 +53,7 @@ TABLES = (
     "servers",
     "memcached",
     "per_request",
+    "grpc",
     "overriding",
     "wishes",
     "names",

@@ -73,7 +73,10 @@ fn push_fields(scope: &VariableScope<'_>, body_len: Option<u64>, out: &mut Upstr
             |out| bolide_http::digits::push_decimal(out, len),
         );
     }
-    let is_trailers = |word: &[u8]| word.trim_ascii().eq_ignore_ascii_case(b"trailers");
+    let is_trailers = |word: &[u8]| {
+        let coding = word.split(|byte| *byte == b';').next().unwrap_or_default();
+        coding.trim_ascii().eq_ignore_ascii_case(b"trailers")
+    };
     let mut codings = head.fields.all(Name::Te).flat_map(|value| value.split(|byte| *byte == b','));
     if !decides(scope, b"te") && codings.any(is_trailers) {
         out.push(b"te", b"trailers");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{Balance, LogLevel, OriginSettings, PassTo, Protocol, UpstreamId};
-use bolide_http::{Http2Head, Method, Name, RequestBody, UpstreamMessage};
+use bolide_http::{Method, Name, RequestBody, UpstreamMessage};
 use bolide_upstream::{OriginRequest, request::PassTarget};
 
 use crate::answer::Answer;
@@ -327,9 +327,7 @@ impl Answer {
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
         request.origin_target.clear();
-        if let UpstreamMessage::Http(head) | UpstreamMessage::Http2(Http2Head { head, .. }) =
-            &message
-        {
+        if let UpstreamMessage::Http(head) = &message {
             request.origin_target.extend_from_slice(head.target());
         }
         Ok(OriginRequest {

@@ -31,7 +31,7 @@ impl CompiledLocation {
     /// Whether an upstream response with these fields gets our `name`, which is `Server` or `Date`.
     /// As in nginx, an HTTP upstream may suppress it where the field is passed.
     pub(crate) fn adds(&self, name: bolide_http::Name, fields: &bolide_http::FieldMap) -> bool {
-        let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.is_http());
+        let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.proxied.is_some());
         self.hides(name) || !is_proxied && fields.get(name).is_none()
     }
 
