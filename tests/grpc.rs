@@ -59,6 +59,15 @@ fn a_real_client_and_a_real_service_understand_one_another() {
 }
 
 #[test]
+fn messages_pass_at_once_over_http3_as_well() {
+    let (_service, ports) = service(&["127.0.0.1:0"]);
+    let server = serve(&format!("127.0.0.1:{}", ports[0]), "");
+    let chat = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/h3_chat.py");
+    let (port, own) = (server.https().port().to_string(), server.home().expand("@CERT@"));
+    let _quiet = python(chat, [&port, &own]).succeeded();
+}
+
+#[test]
 fn both_sides_may_have_tls() {
     let home = bolide_testkit::server::Home::new(crate::BOLIDE);
     let cert = bolide_testkit::certs::make(
