@@ -350,6 +350,28 @@ fn a_large_body_fits_small_windows_and_its_response_is_complete_or_broken() {
 }
 
 #[test]
+fn nothing_is_kept_in_a_cache_whatever_blocks_around_say() {
+    let upstream = TestUpstream::scripted(|peer| {
+        let number = peer.number;
+        let Ok(mut h2) = H2Peer::greet(peer) else { return };
+        while let Ok((stream, _)) = h2.call() {
+            let public = [(":status", "200"), ("cache-control", "public, max-age=60")];
+            let head = frame(HEADERS, WHOLE, stream, &block(&public));
+            let text = format!("{stream} of {number}");
+            let _sent = h2.send(&[head, frame(0, END, stream, text.as_bytes())].concat());
+        }
+    });
+    let server = serve(&upstream.address(), "page_cache on;");
+    assert_eq!(
+        (server.get("/").text(), server.get("/").text()),
+        ("1 of 0".into(), "1 of 1".into())
+    );
+    let url = format!("http://localhost:{}/", server.home().port(0));
+    let said = crate::explain::ask(&server, &["explain", &url]).succeeded().text();
+    assert!(said.contains("responses of such an upstream are not kept in a cache"), "{said}");
+}
+
+#[test]
 fn an_upstream_that_stands_still_ends_in_time() {
     let upstream = TestUpstream::scripted(|peer| {
         let Ok(mut h2) = H2Peer::greet(peer) else { return };

@@ -270,6 +270,9 @@ impl AdviceCase<'_> {
     fn switch_on(&self) -> Vec<String> {
         let location = self.site.location(self.location);
         let text = match (self.caching, &location.pass) {
+            (None, Some(pass)) if !pass.conf.protocol.has_caches() => {
+                "nothing: responses of such an upstream are not kept in a cache"
+            }
             (None, Some(_)) => {
                 "page_cache auto in its server block would let the application decide"
             }
