@@ -90,7 +90,7 @@ impl H2Client {
             is_spoiled: false,
             windows: ClientWindows::new(),
             streams_max: u32::MAX,
-            encoder: HpackEncoder::new(),
+            encoder: request::encoder(),
             decoder: HpackDecoder::default(),
             reader: FrameReader::default(),
             head: Vec::new(),

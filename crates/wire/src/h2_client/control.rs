@@ -14,10 +14,6 @@ impl H2Client {
         for [a, b, c, d, e, f] in payload.as_chunks().0 {
             let value = u32::from_be_bytes([*c, *d, *e, *f]);
             let is_valid = match u16::from_be_bytes([*a, *b]) {
-                setting::HEADER_TABLE_SIZE => {
-                    self.encoder.limit_table(value);
-                    Some(())
-                }
                 setting::MAX_CONCURRENT_STREAMS => {
                     self.streams_max = value;
                     Some(())

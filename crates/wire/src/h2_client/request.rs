@@ -18,6 +18,14 @@ pub(super) fn push_preface(out: &mut Vec<u8>) {
     push_u32(out, FrameKind::WindowUpdate, 0, WINDOW_MAX - WINDOW_INITIAL);
 }
 
+/// An encoder that leaves the dynamic table alone: a connection carries the requests of several
+/// clients, and the lengths of one would tell what another has sent (RFC 7541 §7.1.2).
+pub(super) fn encoder() -> HpackEncoder {
+    let mut encoder = HpackEncoder::new();
+    encoder.limit_table(0);
+    encoder
+}
+
 /// Appends the head as HEADERS and, where it is larger than a frame, CONTINUATION.
 pub(super) fn push_head(
     out: &mut Vec<u8>,

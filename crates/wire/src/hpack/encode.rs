@@ -142,8 +142,7 @@ impl HpackEncoder {
         push_integer(out, INDEXED, 7, index);
     }
 
-    /// Appends the pseudo-header fields of a request; an empty `authority` is omitted. The path is
-    /// stable for a method that is called again and again.
+    /// Appends the pseudo-header fields of a request; an empty `authority` is omitted.
     pub fn request(
         &mut self,
         method: &[u8],

@@ -64,6 +64,26 @@ fn a_head_has_pseudo_fields_first_and_none_of_a_connection() {
 }
 
 #[test]
+fn nothing_of_one_client_is_in_the_table_when_another_one_asks() {
+    let mut client = H2Client::new();
+    let mut sizes = Vec::new();
+    for stream in [1, 3, 5] {
+        let mut asked = http2_head(b"POST", b"/a.B/C");
+        asked.head.push(b"x-token", b"a secret of one client");
+        let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
+        client.start(&asked, Some(0), &settings);
+        let frames = transmit(&mut client, &mut Pushed::default());
+        let head = frames.iter().find(|it| it.0 == HEADERS).expect("a head is sent");
+        sizes.push(head.3.len());
+        // A larger table of the upstream changes nothing.
+        let table = frame(SETTINGS, 0, 0, &[0, 1, 0, 1, 0, 0]);
+        let end = frame(HEADERS, WHOLE | END, stream, &block(&[(":status", "200")]));
+        receive(&mut client, &[table, end].concat());
+    }
+    assert_eq!((sizes[0], sizes[2]), (sizes[1] + 1, sizes[1]), "the first tells the size 0");
+}
+
+#[test]
 fn a_head_that_would_mean_something_else_is_not_sent() {
     for (name, value) in [(":path", "/x"), ("a b", "c"), ("a", "b\r\nc"), ("", "x")] {
         let mut asked = http2_head(b"GET", b"/");
