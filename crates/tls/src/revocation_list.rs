@@ -229,8 +229,8 @@ fn check_extensions(
     Ok(())
 }
 
-/// Whether the list of this `issuingDistributionPoint` is the one of `url` (RFC 5280 §6.3.3 (b)(2));
-/// one that has no URL over HTTP is for all.
+/// Whether the list of this `issuingDistributionPoint` is the one of `url`
+/// (RFC 5280 §6.3.3 (b)(2)); one that has no URL over HTTP is for all.
 fn is_published_at(mut value: &[u8], url: &str) -> bool {
     const URI: u8 = 0x86;
     let mut shard = take(&mut value, SEQUENCE).unwrap_or_default();
