@@ -296,6 +296,32 @@ fn another_server_is_tried_as_nginx_does_it() {
 }
 
 #[test]
+fn a_target_that_cannot_be_sent_is_no_fault_of_the_upstream() {
+    let servers = [(); 2].map(|()| {
+        TestUpstream::scripted(|peer| {
+            let Ok(mut h2) = H2Peer::greet(peer) else { return };
+            while let Ok((stream, _)) = h2.call() {
+                if h2.send(&reply(stream, "fine")).is_err() {
+                    return;
+                }
+            }
+        })
+    });
+    let names = servers.each_ref().map(|peer| format!("server {};", peer.address()));
+    let server = http(&format!(
+        "upstream two {{ {} }} server {{ {LISTEN}
+             location / {{ grpc_pass two; }}
+             location /made/ {{ rewrite ^/made/(.*) /x?u=$uri break; grpc_pass two; }} }}",
+        names.concat()
+    ));
+    for _ in 0..4 {
+        assert_eq!(server.get("/made/a%0d%0ab").status, 502);
+    }
+    assert_eq!(server.get("/plain").text(), "fine");
+    assert!(server.error_log().contains("would have a line end"), "{}", server.error_log());
+}
+
+#[test]
 fn a_client_that_leaves_has_its_stream_cancelled() {
     let upstream = TestUpstream::scripted(|peer| {
         let Ok(mut h2) = H2Peer::greet(peer) else { return };

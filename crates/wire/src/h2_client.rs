@@ -188,6 +188,8 @@ impl H2Client {
                 self.settings.keep
                     && self.is_request_sent()
                     && !self.is_spoiled
+                    // The rest of a frame would count for the next request.
+                    && self.reader.is_between_frames()
                     && self.streams_max > 0
                     && self.stream < STREAM_MAX
             }

@@ -276,6 +276,7 @@ impl Answer {
         // As in nginx, whether the response will be stored or not.
         let as_get =
             location.caching.as_ref().is_some_and(|caching| request.asks_for_whole(caching));
+        let old = old.map(|old| &**old);
         let scope = VariableScope::new(request, self, site, ctx);
         let message: UpstreamMessage = match pass.conf.protocol {
             Protocol::Http => {
@@ -283,18 +284,20 @@ impl Answer {
                     debug_assert!(false, "what is asked over HTTP has a URL");
                     return Err(NextStep::Fail(500));
                 };
-                let old = old.map(|old| &**old);
                 let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
                 let head = proxied::write(&scope, plan, url, asking);
                 if !head.has_encodable_line() {
-                    request.log_error(site, ctx, |out| out.extend_from_slice(proxied::UNSENDABLE));
-                    return Err(NextStep::Fail(502));
+                    return Err(proxied::refuse_unsendable(request, site, ctx));
                 }
                 head.into()
             }
             Protocol::Grpc => {
                 let Some(url) = proxied::pass_url(&scope) else { return Err(NextStep::Fail(500)) };
-                grpc::write(&scope, url, body_len).into()
+                let head = grpc::write(&scope, url, body_len);
+                if !head.is_encodable() {
+                    return Err(proxied::refuse_unsendable(request, site, ctx));
+                }
+                head.into()
             }
             Protocol::Memcached => {
                 let Some(get) = memcached::write(&scope) else {
@@ -304,7 +307,6 @@ impl Answer {
                 get.into()
             }
             Protocol::FastCgi | Protocol::Lsapi | Protocol::Uwsgi | Protocol::Scgi => {
-                let old = old.map(|old| &**old);
                 let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
                 app::write(&scope, pass, environment, asking).map_err(|line| {
                     log_lines::error(request, site, ctx, LogLevel::Alert, |out| {

@@ -16,14 +16,22 @@ use bolide_upstream::request::PassTarget;
 
 use crate::caching::fronts::is_trusted;
 use crate::content::target::{self, NoTarget};
+use crate::ctx::StepCtx;
+use crate::exchange::NextStep;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ProxyPlan;
 
-/// Logged before a server is chosen: the client made it so, and no server is to blame.
-pub(crate) const UNSENDABLE: &[u8] =
+const UNSENDABLE: &[u8] =
     b"the request to the upstream would have a line end or a zero byte in its target";
+
+/// Refuses a request before a server is chosen: the client made it so, and no server is to blame.
+pub(crate) fn refuse_unsendable(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    request.log_error(site, ctx, |out| out.extend_from_slice(UNSENDABLE));
+    NextStep::Fail(502)
+}
 
 /// Fields that this server writes itself, besides connection-specific ones.
 const OURS: [&[u8]; 3] = [b"host", b"expect", b"content-length"];

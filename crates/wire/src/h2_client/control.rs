@@ -45,6 +45,10 @@ impl H2Client {
         if self.answers.len() > ANSWERS_MAX {
             return Err(too_many(kind));
         }
+        // As in nginx, an upstream that takes the answers may ask as often as it likes.
+        if self.answers.is_empty() {
+            self.reader.pay();
+        }
         debug_assert!(
             matches!((kind, payload.len()), (FrameKind::Settings, 0) | (FrameKind::Ping, 8)),
             "no other frames are acknowledged"

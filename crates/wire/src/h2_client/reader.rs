@@ -63,6 +63,13 @@ impl FrameReader {
         self.block = None;
     }
 
+    /// Whether the next byte begins a frame.
+    pub(super) const fn is_between_frames(&self) -> bool {
+        matches!(self.reading, ClientReading::Header)
+            && self.partial.is_empty()
+            && self.block.is_none()
+    }
+
     /// Bytes of an incomplete frame or block.
     pub(super) fn held(&self) -> usize {
         self.partial.len() + self.block.as_ref().map_or(0, |block| block.bytes.len())

@@ -292,6 +292,9 @@ impl H2Client {
         if !has_body {
             self.left = None;
         }
+        if ends {
+            self.check_length()?;
+        }
         if ends && has_body && self.left.is_none() {
             // As in nginx, a response without a body says so: it ends with its head.
             head.fields.push(Name::ContentLength, b"0");

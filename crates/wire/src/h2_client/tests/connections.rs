@@ -49,6 +49,9 @@ fn what_ends_the_use_of_a_connection_does_not_spoil_its_response() {
         vec![frame(HEADERS, WHOLE, 1, b"")],
         vec![frame(0x42, 0, 0, b""), frame(5, 4, 1, b"")],
         vec![b"HTTP/1.1 408 Request Timeout\r\n\r\n".to_vec()],
+        // The rest would count for the next request.
+        vec![frame(HEADERS, WHOLE, 3, b"\x88")[..5].to_vec()],
+        vec![frame(PING, 0, 0, b"12345678")[..12].to_vec()],
     ] {
         let client = used(&frames);
         assert!(!client.is_idle(), "{frames:?}");
@@ -113,16 +116,17 @@ fn refused(client: &mut H2Client, bytes: &[u8]) -> String {
 #[test]
 fn frames_that_bring_nothing_are_limited() {
     let rows = [
-        (frame(SETTINGS, 0, 0, b""), "settings"),
-        (frame(PING, 0, 0, &[0; 8]), "ping"),
-        (frame(PING, END, 0, &[0; 8]), "ping"),
-        (frame(WINDOW_UPDATE, 0, 0, &[0; 4]), "window update"),
-        (frame(0x42, 0, 0, b""), "http2"),
+        // The answer to the first one leaves at once.
+        (frame(SETTINGS, 0, 0, b""), "settings", 1001),
+        (frame(PING, 0, 0, &[0; 8]), "ping", 1001),
+        (frame(PING, END, 0, &[0; 8]), "ping", 1000),
+        (frame(WINDOW_UPDATE, 0, 0, &[0; 4]), "window update", 1000),
+        (frame(0x42, 0, 0, b""), "http2", 1000),
     ];
-    for (idle, name) in rows {
+    for (idle, name, most) in rows {
         let mut client = begun(Some(0));
         transmit(&mut client, &mut Pushed::default());
-        receive(&mut client, &idle.repeat(1000));
+        receive(&mut client, &idle.repeat(most));
         let text = format!("upstream sent too many {name} frames");
         assert_eq!(refused(&mut client, &idle), text);
     }
@@ -134,6 +138,18 @@ fn frames_that_bring_nothing_are_limited() {
     receive(&mut client, &[frame(HEADERS, 0, 1, b""), blocks].concat());
     let more = frame(CONTINUATION, 0, 1, b"");
     assert_eq!(refused(&mut client, &more), "upstream sent too many continuation frames");
+}
+
+#[test]
+fn an_upstream_that_takes_the_answers_may_ask_for_days() {
+    let mut client = begun(Some(0));
+    transmit(&mut client, &mut Pushed::default());
+    receive(&mut client, &ok());
+    for _ in 0..5000 {
+        receive(&mut client, &frame(PING, 0, 0, b"12345678"));
+        let frames = transmit(&mut client, &mut Pushed::default());
+        assert_eq!(frames, [(PING, END, 0, b"12345678".to_vec())]);
+    }
 }
 
 #[test]
