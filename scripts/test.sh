@@ -97,7 +97,7 @@ fi
 joined lab || failed=1
 [ -n "$tests" ] && [ $failed = 0 ] || exit $failed
 
-RUST_TEST_THREADS=$((3 * $(nproc))) beside binary \
+RUST_TEST_THREADS=$((4 * $(nproc))) beside binary \
     run cargo test --workspace --locked --no-fail-fast "${binary[@]}"
 # Cargo builds for one command at a time, and what is built for this one is built already.
 until grep -q '^ *Running' "$logs/binary" || ! kill -0 "${lanes[binary]}" 2>/dev/null; do sleep 0.1; done

@@ -244,4 +244,4 @@ def main() -> int:
     judge = Judge(options.verbose)
     for one in shares:
         judge.add(one.judge)
-    return judge.finish(gaps)
+    return judge.finish(gaps, options.thorough)

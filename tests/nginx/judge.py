@@ -61,12 +61,12 @@ class Judge:
                 program.forget()
         self.add(trial)
 
-    def finish(self, gaps: Sequence[str] | None) -> int:
+    def finish(self, gaps: Sequence[str] | None, thorough: bool) -> int:
         """Says what was found; the exit status. `gaps` is nothing if only a part was compared."""
         print("\n".join(self.told))
         wrong = unsaid()
         if gaps is not None:
-            stale = sorted(must_excuse() - self.used)
+            stale = sorted(must_excuse(thorough) - self.used)
             wrong += [*gaps, *(f"EXCUSES NOTHING {pattern} ({title})" for title, pattern in stale)]
         for line in wrong:
             print(line)
