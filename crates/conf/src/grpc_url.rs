@@ -1,7 +1,7 @@
 //! Splits the address of `grpc_pass`: a scheme, if there is one, before what other protocols have.
 
 use crate::model::ProxyUrl;
-use crate::proxy_url::{cut_port, strip};
+use crate::proxy_url::{read_address, strip};
 
 const GRPC: &[u8] = b"grpc://";
 const GRPCS: &[u8] = b"grpcs://";
@@ -10,21 +10,10 @@ const GRPCS: &[u8] = b"grpcs://";
 /// host is that of `:authority`: with the port, if there is one.
 #[must_use]
 pub fn read(text: &[u8]) -> ProxyUrl {
-    let (secure, origin) = match strip(text, GRPCS) {
-        Some(rest) => (true, rest),
-        None => (false, strip(text, GRPC).unwrap_or(text)),
-    };
-    let (host, port) = match strip(origin, b"unix:") {
-        Some(_) => (&b"localhost"[..], &b""[..]),
-        None => (origin, cut_port(origin).1),
-    };
-    ProxyUrl {
-        secure,
-        host: host.into(),
-        port: port.into(),
-        uri: None,
-        replaces: [].into(),
-        written: origin.into(),
+    let url = read_address(text, GRPC, GRPCS);
+    match strip(&url.written, b"unix:") {
+        Some(_) => url,
+        None => ProxyUrl { host: url.written.clone(), ..url },
     }
 }
 

@@ -1,5 +1,7 @@
 //! Splits the URL of `proxy_pass`, at start-up or once variables are evaluated.
 
+use crate::model::ProxyUrl;
+
 const HTTP: &[u8] = b"http://";
 const HTTPS: &[u8] = b"https://";
 
@@ -72,6 +74,26 @@ pub fn parse(text: &[u8]) -> Result<CutUrl<'_>, UrlError> {
         port: if is_default { shown } else { port },
         uri: Some(uri).filter(|uri| !uri.is_empty()),
     })
+}
+
+/// The parts of an address without a URI, behind one of two schemes or none.
+pub(crate) fn read_address(text: &[u8], plain: &[u8], with_tls: &[u8]) -> ProxyUrl {
+    let (secure, origin) = match strip(text, with_tls) {
+        Some(rest) => (true, rest),
+        None => (false, strip(text, plain).unwrap_or(text)),
+    };
+    let (host, port) = match strip(origin, b"unix:") {
+        Some(_) => (&b"localhost"[..], &b""[..]),
+        None => cut_port(origin),
+    };
+    ProxyUrl {
+        secure,
+        host: host.into(),
+        port: port.into(),
+        uri: None,
+        replaces: [].into(),
+        written: origin.into(),
+    }
 }
 
 /// Host and port of `HOST:PORT` or `[ADDRESS]:PORT`.

@@ -1,7 +1,7 @@
 //! Splits the address of `uwsgi_pass`: a scheme, if there is one, before what other protocols have.
 
 use crate::model::ProxyUrl;
-use crate::proxy_url::{cut_port, strip};
+use crate::proxy_url::read_address;
 
 const UWSGI: &[u8] = b"uwsgi://";
 const SUWSGI: &[u8] = b"suwsgi://";
@@ -9,22 +9,7 @@ const SUWSGI: &[u8] = b"suwsgi://";
 /// The parts of an address. Whether they are valid is not checked; `written` has no scheme.
 #[must_use]
 pub fn read(text: &[u8]) -> ProxyUrl {
-    let (secure, origin) = match strip(text, SUWSGI) {
-        Some(rest) => (true, rest),
-        None => (false, strip(text, UWSGI).unwrap_or(text)),
-    };
-    let (host, port) = match strip(origin, b"unix:") {
-        Some(_) => (&b"localhost"[..], &b""[..]),
-        None => cut_port(origin),
-    };
-    ProxyUrl {
-        secure,
-        host: host.into(),
-        port: port.into(),
-        uri: None,
-        replaces: [].into(),
-        written: origin.into(),
-    }
+    read_address(text, UWSGI, SUWSGI)
 }
 
 #[cfg(test)]
