@@ -218,7 +218,7 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CgiLine<'_>, OriginError> {
 }
 
 /// Strips spaces and tabs from both ends (RFC 9110 §5.6.3: OWS).
-const fn trim(mut text: &[u8]) -> &[u8] {
+pub(crate) const fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
     }

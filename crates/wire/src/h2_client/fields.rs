@@ -6,6 +6,7 @@
 use bolide_http::{FieldMap, Name, OriginHead};
 
 use super::flaw::invalid;
+use crate::cgi::trim;
 use crate::hpack::{FieldToken, HpackError, Sink};
 use crate::{OriginError, Traits};
 
@@ -152,15 +153,4 @@ fn of_status(what: &str, value: &[u8]) -> OriginError {
 fn shown(before: &str, name: &[u8], value: &[u8]) -> OriginError {
     let field = [name, b": ", value].concat();
     invalid([before.as_bytes(), &field[..field.len().min(SHOWN_MAX)], b"\""].concat())
-}
-
-/// Without the blanks at both ends, which nginx passes on.
-const fn trim(mut text: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = text {
-        text = rest;
-    }
-    while let [rest @ .., b' ' | b'\t'] = text {
-        text = rest;
-    }
-    text
 }

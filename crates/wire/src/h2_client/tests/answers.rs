@@ -1,4 +1,4 @@
-//! Responses: what is told of them, and nginx's words for what is wrong.
+//! Responses: the events that each produces, and nginx's error messages for invalid ones.
 
 use super::*;
 
