@@ -3,7 +3,8 @@
 //!
 //! No honest client sends a request that it breaks, or cancels together with the bytes that made
 //! it. Browsers do cancel requests later, when the user navigates away. Completed responses and
-//! time reduce the count of both.
+//! time reduce the count of both. Requests that have waited are cancelled for nothing: deadlines of
+//! gRPC do so at the rate of all calls, and the limit of concurrent streams bounds them.
 
 /// LIMIT: requests of one connection that were malformed or cancelled at once, beyond its credit.
 pub(crate) const WASTES_MAX: u32 = 20;
@@ -11,6 +12,8 @@ pub(crate) const WASTES_MAX: u32 = 20;
 pub(crate) const CANCELS_MAX: u32 = 100;
 /// The cost of a waste, in cancels.
 const WASTE_COSTS: u32 = CANCELS_MAX / WASTES_MAX;
+/// A request that was cancelled within this time, in nanoseconds, was cancelled prematurely.
+pub(crate) const PREMATURE_FOR: u64 = 250_000_000;
 /// The cancels that one second forgives.
 pub(crate) const SECOND_PAYS: u32 = 20;
 
@@ -21,8 +24,9 @@ pub(crate) enum Waste {
     Broken,
     /// The client cancelled the request in the same read that brought it.
     AtOnce,
-    /// The client cancelled the request before its response began, or exceeded the stream limit.
-    Later,
+    /// The client cancelled the request within [`PREMATURE_FOR`], before its response began, or
+    /// exceeded the stream limit.
+    Premature,
 }
 
 /// The client exceeded its limit.
@@ -33,21 +37,14 @@ pub(crate) struct Exhausted;
 #[derive(Debug, Default)]
 pub(crate) struct WastePatience {
     spent: u32,
-    /// The second up to which time was credited.
-    paid_until: u64,
     /// Wastes since the last `take_unreported`.
     unreported: u32,
 }
 
 impl WastePatience {
-    /// Credits the time until `now`.
-    pub(crate) fn rest(&mut self, now: bolide_base::Now) {
-        let second = now.mono.as_nanos() / 1_000_000_000;
-        let seconds = second.saturating_sub(self.paid_until).min(u64::from(CANCELS_MAX)) as u32;
-        if seconds > 0 {
-            self.paid_until = second;
-            self.spent = self.spent.saturating_sub(seconds * SECOND_PAYS);
-        }
+    /// Credits time.
+    pub(crate) fn rest(&mut self, seconds: u32) {
+        self.spent = self.spent.saturating_sub(seconds.saturating_mul(SECOND_PAYS));
     }
 
     /// Credits a completed response.
@@ -67,7 +64,7 @@ impl WastePatience {
                 self.unreported += 1;
                 WASTE_COSTS
             }
-            Waste::Later => 1,
+            Waste::Premature => 1,
         };
         debug_assert!(self.spent <= CANCELS_MAX + WASTE_COSTS, "an exhausted connection is closed");
         if self.spent > CANCELS_MAX { Err(Exhausted) } else { Ok(()) }
@@ -82,11 +79,6 @@ impl WastePatience {
 #[cfg(test)]
 mod tests {
     use super::{CANCELS_MAX, Exhausted, WASTES_MAX, Waste, WastePatience};
-    use bolide_base::{Instant, Now};
-
-    fn at(seconds: u64) -> Now {
-        Now { mono: Instant::from_nanos(seconds * 1_000_000_000), unix_millis: 0 }
-    }
 
     fn endured(patience: &mut WastePatience, waste: Waste) -> u32 {
         (0..).find(|_| patience.waste(waste) == Err(Exhausted)).unwrap_or(0)
@@ -96,14 +88,14 @@ mod tests {
     fn broken_requests_cost_more_than_cancelled_ones() {
         assert_eq!(endured(&mut WastePatience::default(), Waste::Broken), WASTES_MAX);
         assert_eq!(endured(&mut WastePatience::default(), Waste::AtOnce), WASTES_MAX);
-        assert_eq!(endured(&mut WastePatience::default(), Waste::Later), CANCELS_MAX);
+        assert_eq!(endured(&mut WastePatience::default(), Waste::Premature), CANCELS_MAX);
     }
 
     #[test]
     fn answers_and_time_pay() {
         let mut patience = WastePatience::default();
         for second in 1..1000 {
-            patience.rest(at(second));
+            patience.rest(1);
             for _ in 0..4 {
                 assert_eq!(patience.waste(Waste::AtOnce), Ok(()), "{second}");
             }

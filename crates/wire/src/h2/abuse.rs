@@ -7,7 +7,7 @@ use bolide_base::Now;
 
 use super::frame::code;
 use crate::ConnError;
-use crate::patience::{Exhausted, Waste, WastePatience};
+use crate::patience::{Exhausted, PREMATURE_FOR, Waste, WastePatience};
 
 /// LIMIT: SETTINGS frames beyond the credit (each needs an acknowledgement).
 pub(super) const SETTINGS_MAX: u16 = 64;
@@ -38,6 +38,7 @@ const REQUEST_PAYS: u16 = 16;
 const UPDATE_COSTS: usize = 256;
 /// The fraction of each limit that one second gives credit for.
 const SECOND_PAYS: u16 = 64;
+const SPELLS_PER_SECOND: u32 = (1_000_000_000 / PREMATURE_FOR) as u32;
 
 /// The kinds of frames that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,24 +83,22 @@ pub(super) struct Abuse {
     counts: [u16; KINDS],
     /// `WINDOW_UPDATE` frames that are paid for by sent data.
     updates_paid: u32,
-    /// The second up to which time was credited.
-    paid_until: u64,
     patience: WastePatience,
     /// Streams above this id were opened by the bytes of the current call.
     opened_before: u32,
+    /// The current one of the spells of [`PREMATURE_FOR`] that time consists of. It fits: the clock
+    /// begins with the machine.
+    spell: u32,
+    /// The last stream that was opened before this spell. Streams are numbered in order, so that
+    /// this and the next number tell which ones have waited.
+    before_this: u32,
+    /// The last stream that was opened before the previous spell.
+    before_previous: u32,
 }
 
 impl Abuse {
     /// Counts a frame.
-    pub(super) fn charge(&mut self, kind: CountedFrame, now: Now) -> Result<(), ConnError> {
-        let second = now.mono.as_nanos() / 1_000_000_000;
-        let seconds = second.saturating_sub(self.paid_until).min(u64::from(u16::MAX)) as u16;
-        if seconds > 0 {
-            self.paid_until = second;
-            for (count, limit) in self.counts.iter_mut().zip(LIMITS) {
-                *count = count.saturating_sub((limit / SECOND_PAYS).saturating_mul(seconds));
-            }
-        }
+    pub(super) fn charge(&mut self, kind: CountedFrame) -> Result<(), ConnError> {
         if kind == CountedFrame::WindowUpdate && self.updates_paid > 0 {
             self.updates_paid -= 1;
             return Ok(());
@@ -133,21 +132,42 @@ impl Abuse {
 
     /// Begins a call of `receive`; `last` is the highest stream before it.
     pub(super) fn begin(&mut self, now: Now, last: u32) {
-        self.patience.rest(now);
         self.opened_before = last;
+        let spell = (now.mono.as_nanos() / PREMATURE_FOR) as u32;
+        if spell > self.spell {
+            self.rest(spell, last);
+        }
+    }
+
+    /// Credits the time until `spell`, and remembers that the streams up to `last` are older.
+    fn rest(&mut self, spell: u32, last: u32) {
+        let seconds = spell / SPELLS_PER_SECOND - self.spell / SPELLS_PER_SECOND;
+        if seconds > 0 {
+            self.patience.rest(seconds);
+            let seconds = seconds.min(u32::from(SECOND_PAYS)) as u16;
+            for (count, limit) in self.counts.iter_mut().zip(LIMITS) {
+                *count = count.saturating_sub((limit / SECOND_PAYS) * seconds);
+            }
+        }
+        self.before_previous = if spell == self.spell + 1 { self.before_this } else { last };
+        (self.spell, self.before_this) = (spell, last);
+        debug_assert!(self.before_previous <= last, "streams are opened in order");
     }
 
     /// The client sent a malformed request, which we reset. A stream above the limit counts less,
     /// because an honest client may not know the limit yet.
     pub(super) fn waste(&mut self, code: u32) -> Result<(), ConnError> {
         let is_refused = code == code::REFUSED_STREAM;
-        self.spend(if is_refused { Waste::Later } else { Waste::Broken })
+        self.spend(if is_refused { Waste::Premature } else { Waste::Broken })
     }
 
-    /// The client cancelled a request before its response began.
+    /// The client cancelled a request before its response began. One that has waited costs nothing.
     pub(super) fn cancel(&mut self, stream: u32) -> Result<(), ConnError> {
+        if stream <= self.before_previous {
+            return Ok(());
+        }
         let is_new = stream > self.opened_before;
-        self.spend(if is_new { Waste::AtOnce } else { Waste::Later })
+        self.spend(if is_new { Waste::AtOnce } else { Waste::Premature })
     }
 
     fn spend(&mut self, waste: Waste) -> Result<(), ConnError> {
@@ -173,23 +193,24 @@ mod tests {
     fn chatter_is_paid_for_by_requests_and_time() {
         let mut abuse = Abuse::default();
         for _ in 0..PINGS_MAX {
-            assert!(abuse.charge(CountedFrame::Ping, at(0)).is_ok());
+            assert!(abuse.charge(CountedFrame::Ping).is_ok());
         }
-        assert!(abuse.charge(CountedFrame::Ping, at(0)).is_err());
+        assert!(abuse.charge(CountedFrame::Ping).is_err());
         abuse.pay_request();
-        assert!(abuse.charge(CountedFrame::Ping, at(0)).is_ok());
+        assert!(abuse.charge(CountedFrame::Ping).is_ok());
         abuse.pay_data(100 << 20);
         for _ in 0..100 << 12 {
-            assert!(abuse.charge(CountedFrame::WindowUpdate, at(0)).is_ok());
+            assert!(abuse.charge(CountedFrame::WindowUpdate).is_ok());
         }
         for _ in 0..WINDOW_UPDATES_MAX {
-            assert!(abuse.charge(CountedFrame::WindowUpdate, at(0)).is_ok());
+            assert!(abuse.charge(CountedFrame::WindowUpdate).is_ok());
         }
-        assert!(abuse.charge(CountedFrame::WindowUpdate, at(0)).is_err());
+        assert!(abuse.charge(CountedFrame::WindowUpdate).is_err());
         // The time between two pings pays for a ping per second.
         let mut abuse = Abuse::default();
         for second in 0..10_000 {
-            assert!(abuse.charge(CountedFrame::Ping, at(second)).is_ok());
+            abuse.begin(at(second), 0);
+            assert!(abuse.charge(CountedFrame::Ping).is_ok());
         }
     }
 }

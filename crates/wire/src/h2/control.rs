@@ -16,7 +16,6 @@ impl H2Conn {
     /// RFC 9113 §6.5.
     pub(super) fn receive_settings(
         &mut self,
-        turn: &mut H2RecvTurn<'_>,
         header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
@@ -34,7 +33,7 @@ impl H2Conn {
             self.settings_are_acked = true;
             return Ok(());
         }
-        self.abuse.charge(CountedFrame::Settings, turn.now)?;
+        self.abuse.charge(CountedFrame::Settings)?;
         let (entries, _) = payload.as_chunks::<6>();
         for &[a, b, c, d, e, f] in entries {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
@@ -79,7 +78,6 @@ impl H2Conn {
     /// RFC 9113 §6.7.
     pub(super) fn receive_ping(
         &mut self,
-        turn: &H2RecvTurn<'_>,
         header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
@@ -92,7 +90,7 @@ impl H2Conn {
         if header.stream != 0 {
             return Err(protocol("client sent PING frame on a stream"));
         }
-        self.abuse.charge(CountedFrame::Ping, turn.now)?;
+        self.abuse.charge(CountedFrame::Ping)?;
         if !header.has(flag::ACK) {
             self.output.ack(FrameKind::Ping, payload);
         }
@@ -113,7 +111,7 @@ impl H2Conn {
             ));
         };
         let increment = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
-        self.abuse.charge(CountedFrame::WindowUpdate, turn.now)?;
+        self.abuse.charge(CountedFrame::WindowUpdate)?;
         if header.stream == 0 {
             if increment == 0 {
                 return Err(protocol("client sent WINDOW_UPDATE frame with increment 0"));
@@ -161,7 +159,7 @@ impl H2Conn {
         self.check_idle(header.stream, "client sent RST_STREAM frame on an idle stream")?;
         self.output.withhold_reset(header.stream);
         let Some(slot) = self.streams.find(header.stream) else {
-            return self.abuse.charge(CountedFrame::Stray, turn.now);
+            return self.abuse.charge(CountedFrame::Stray);
         };
         let is_waste = self.streams.at(slot).sending == H2Sending::Waiting;
         let user = self.drop_stream(slot, Closed::ByPeer);
@@ -179,7 +177,7 @@ impl H2Conn {
         if header.stream == 0 {
             return Err(protocol("client sent PRIORITY frame with incorrect identifier"));
         }
-        self.abuse.charge(CountedFrame::Priority, turn.now)?;
+        self.abuse.charge(CountedFrame::Priority)?;
         let wrong = match *payload {
             [a, b, c, d, _] => {
                 let depends_on = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
@@ -200,7 +198,6 @@ impl H2Conn {
     /// RFC 9218 §7.1.
     pub(super) fn receive_priority_update(
         &mut self,
-        turn: &H2RecvTurn<'_>,
         header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
@@ -217,7 +214,7 @@ impl H2Conn {
         if id.is_multiple_of(2) {
             return Err(protocol("client sent PRIORITY_UPDATE frame for no request"));
         }
-        self.abuse.charge(CountedFrame::Priority, turn.now)?;
+        self.abuse.charge(CountedFrame::Priority)?;
         let priority = Priority::parse(text);
         if id > self.last_seen {
             self.early.retain(|(early, _)| *early != id);

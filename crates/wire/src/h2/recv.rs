@@ -118,7 +118,7 @@ impl H2Conn {
                 FrameKind::Data => self.begin_data(turn, &header, &rest[HEADER_LEN..])?,
                 FrameKind::Unknown => {
                     // RFC 9113 §5.5: frames of unknown types MUST be ignored.
-                    self.abuse.charge(CountedFrame::Unknown, turn.now)?;
+                    self.abuse.charge(CountedFrame::Unknown)?;
                     self.partial.ignored = header.len;
                     Some(0)
                 }
@@ -167,11 +167,11 @@ impl H2Conn {
             FrameKind::Continuation => self.receive_continuation(turn, header, payload),
             FrameKind::Priority => self.receive_priority(turn, header, payload),
             FrameKind::RstStream => self.receive_reset(turn, header, payload),
-            FrameKind::Settings => self.receive_settings(turn, header, payload),
-            FrameKind::Ping => self.receive_ping(turn, header, payload),
+            FrameKind::Settings => self.receive_settings(header, payload),
+            FrameKind::Ping => self.receive_ping(header, payload),
             FrameKind::GoAway => receive_goaway(header, payload),
             FrameKind::WindowUpdate => self.receive_window_update(turn, header, payload),
-            FrameKind::PriorityUpdate => self.receive_priority_update(turn, header, payload),
+            FrameKind::PriorityUpdate => self.receive_priority_update(header, payload),
             // RFC 9113 §8.4: a client cannot push.
             FrameKind::PushPromise => Err(protocol("client sent PUSH_PROMISE frame")),
             FrameKind::Data | FrameKind::Unknown => Ok(()),
@@ -206,7 +206,7 @@ impl H2Conn {
         let data = header.len - used - padding;
         let ends = header.has(flag::END_STREAM);
         if data == 0 && !ends {
-            self.abuse.charge(CountedFrame::EmptyData, turn.now)?;
+            self.abuse.charge(CountedFrame::EmptyData)?;
         }
         debug_assert!(
             u64::from(self.partial.data) + u64::from(self.partial.padding) == 0,
@@ -235,7 +235,7 @@ impl H2Conn {
     ) -> Result<Option<u32>, ConnError> {
         let id = header.stream;
         let Some(slot) = self.streams.find(id) else {
-            self.abuse.charge(CountedFrame::Stray, turn.now)?;
+            self.abuse.charge(CountedFrame::Stray)?;
             return match self.streams.closed(id) {
                 // RFC 9113 §5.1: after END_STREAM in both directions this is no race.
                 Some(Closed::Ended) => {

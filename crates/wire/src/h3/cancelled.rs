@@ -94,14 +94,13 @@ impl H3Conn {
     }
 
     /// Charges a cancelled request, once: clients reset it and stop the response. It costs less
-    /// after its response has begun. One that is cancelled in the turn that brought it costs as
-    /// much as a malformed one, as over HTTP/2.
+    /// after its response has begun.
     fn charge_cancelled(&mut self, slot: u32) -> Result<(), ConnError> {
         let cost = match self.streams.at(slot) {
             Some(stream) if stream.fate != H3StreamFate::Open => return Ok(()),
             Some(stream) if stream.send.is_answered => load::ODD,
-            Some(stream) if stream.is_announced && stream.announced_in == self.load.turn() => {
-                load::WASTED
+            Some(stream) if stream.is_announced => {
+                self.load.cost_of_cancelling(stream.announced_in)
             }
             _ => load::CANCELLED,
         };

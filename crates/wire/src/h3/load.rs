@@ -8,7 +8,7 @@ use bolide_base::Now;
 
 use super::frame::code;
 use crate::ConnError;
-use crate::patience::{CANCELS_MAX, SECOND_PAYS, WASTES_MAX};
+use crate::patience::{CANCELS_MAX, PREMATURE_FOR, SECOND_PAYS, WASTES_MAX};
 
 /// LIMIT: the budget of a connection.
 const PURSE: u32 = 2000;
@@ -20,8 +20,8 @@ pub(super) const ODD: u32 = 1;
 /// The cost of a malformed request, which took a head and perhaps an exchange, and of one that is
 /// cancelled in the turn that brought it.
 pub(super) const WASTED: u32 = PURSE / WASTES_MAX;
-/// The cost of a request that is cancelled before its response began, as browsers do when the user
-/// navigates away.
+/// The cost of a request that is cancelled within [`PREMATURE_FOR`] and before its response began,
+/// as browsers do when the user navigates away.
 pub(super) const CANCELLED: u32 = PURSE / CANCELS_MAX;
 /// Bytes of unknown frames that cost as much as one frame.
 pub(super) const SKIPPED: u64 = 4096;
@@ -58,6 +58,16 @@ impl H3Load {
     /// The turn in which it reads.
     pub(super) const fn turn(&self) -> u64 {
         self.turn
+    }
+
+    /// The cost of cancelling a request that began in this turn and has no response yet.
+    pub(super) const fn cost_of_cancelling(&self, announced_in: u64) -> u32 {
+        debug_assert!(self.turn >= announced_in, "a request is cancelled after it began");
+        match self.turn - announced_in {
+            0 => WASTED,
+            1..PREMATURE_FOR => CANCELLED,
+            PREMATURE_FOR.. => 0,
+        }
     }
 
     /// Charges `cost`.

@@ -8,7 +8,7 @@ use super::super::code::ENHANCE_YOUR_CALM;
 use super::{
     Bench, END, GET, H2Settings, block, data, frame, get, headers, post, rst, settings, window,
 };
-use crate::patience::{CANCELS_MAX, WASTES_MAX};
+use crate::patience::{CANCELS_MAX, PREMATURE_FOR, WASTES_MAX};
 
 /// Repeats frames until the connection fails, and returns how many it accepted.
 fn endure(bench: &mut Bench, mut next: impl FnMut(u32) -> Vec<u8>) -> u32 {
@@ -71,6 +71,24 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
     let mut bench = Bench::new();
     let later = |i: u32| if i.is_multiple_of(2) { get(i + 1) } else { rst(i, 8) };
     assert_eq!(endure(&mut bench, later), 2 * CANCELS_MAX + 2);
+}
+
+#[test]
+fn requests_that_have_waited_are_cancelled_for_nothing() {
+    // Calls of gRPC whose deadlines expire, 128 at a time.
+    let endless = H2Settings { keepalive_requests: 1_000_000, ..H2Settings::default() };
+    let mut bench = Bench::open(endless);
+    let cancels = |bench: &mut Bench, round: u32, wait: u64| {
+        let ids = || (0..100).map(move |n| 2 * (100 * round + n) + 1);
+        bench.send(&ids().flat_map(get).collect::<Vec<u8>>());
+        bench.now.mono = bench.now.mono.after(std::time::Duration::from_nanos(wait));
+        bench.send(&ids().flat_map(|id| rst(id, 8)).collect::<Vec<u8>>());
+        bench.error.is_none()
+    };
+    assert!((0..50).all(|round| cancels(&mut bench, round, 2 * PREMATURE_FOR)));
+    // A client that waits not quite so long has the credit of time, which is 20 a second.
+    let endured = (50..200).find(|&round| !cancels(&mut bench, round, PREMATURE_FOR - 1));
+    assert!(endured.is_some_and(|round| round < 55), "{endured:?}");
 }
 
 #[test]

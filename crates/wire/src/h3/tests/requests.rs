@@ -11,6 +11,7 @@ use super::{
 };
 use crate::h3::H3Settings;
 use crate::h3::fuzz;
+use crate::patience::PREMATURE_FOR;
 use crate::{StreamId, WireEvent};
 use bolide_http::BodyLen;
 use bytes::Bytes;
@@ -394,6 +395,26 @@ fn a_request_that_is_cancelled_at_once_is_a_wasted_one_as_over_http2() {
     };
     assert!((0..20).all(|number| cancel(number) == (true, 1)));
     assert!(!cancel(20).0, "the limit is 20");
+}
+
+#[test]
+fn requests_that_have_waited_are_cancelled_for_nothing_as_over_http2() {
+    let mut world = World::new();
+    let mut cancels = |round: u64, wait: u64| {
+        begin_event(&mut world, round * PREMATURE_FOR);
+        let numbers = || (0..100).map(move |n| 100 * round + n);
+        for number in numbers() {
+            world.get(number * 4, number);
+        }
+        begin_event(&mut world, round * PREMATURE_FOR + wait);
+        let are_fine = numbers()
+            .all(|number| world.conn.handle_stopped(number * 4, 1, &mut world.events).is_ok());
+        world.transmit();
+        are_fine
+    };
+    assert!((0..6).all(|round| cancels(round, PREMATURE_FOR)));
+    let endured = (6..9).find(|&round| !cancels(round, PREMATURE_FOR - 1));
+    assert!(endured.is_some(), "the limit is 100, and the credit of time 20 a second");
 }
 
 #[test]
