@@ -183,6 +183,37 @@ fn a_client_of_any_version_gets_the_response_and_its_trailers() {
 }
 
 #[test]
+fn trailers_behind_a_declared_length_are_passed_where_they_have_a_place() {
+    let upstream = TestUpstream::scripted(|peer| {
+        let Ok(mut h2) = H2Peer::greet(peer) else { return };
+        while let Ok((stream, _)) = h2.call() {
+            let head = block(&[(":status", "200"), ("content-length", "5")]);
+            let body = [frame(HEADERS, WHOLE, stream, &head), frame(0, 0, stream, b"hello")];
+            // The answer to the ping shows that the server has read the whole body.
+            let ping = frame(6, 0, 0, b"12345678");
+            if h2.send(&[body.concat(), ping].concat()).is_err() || h2.next_of(6).is_err() {
+                return;
+            }
+            let trailers = block(&[("grpc-status", "7")]);
+            let _sent = h2.send(&frame(HEADERS, WHOLE | END, stream, &trailers));
+        }
+    });
+    let server = http(&format!(
+        "log_format l \"$sent_trailer_grpc_status\"; access_log @DIR@/logs/access.log l;
+         upstream u {{ server {}; keepalive 2; }}
+         server {{ {LISTEN} location / {{ grpc_pass u; }} }}",
+        upstream.address()
+    ));
+    let protos = [(Proto::H2, "7"), (Proto::H3, "7"), (Proto::H2c, "7"), (Proto::H1, "-")];
+    for (at, (proto, trailer)) in protos.into_iter().enumerate() {
+        let reply = server.fetch(proto, "/");
+        assert_eq!((reply.status, reply.text()), (200, "hello".to_owned()), "{proto:?}");
+        assert_eq!(reply.header("content-length"), Some("5"), "{proto:?}");
+        assert_eq!(server.access_lines(at + 1).last().map(String::as_str), Some(trailer));
+    }
+}
+
+#[test]
 fn a_kept_connection_carries_one_call_after_another_and_answers_between_them() {
     let upstream = TestUpstream::scripted(|peer| {
         let Ok(mut h2) = H2Peer::greet(peer) else { return };

@@ -149,6 +149,7 @@ SAID: dict[str, tuple[bytes, ...]] = {
     "only trailers": (head(("grpc-status", "5"), ("grpc-message", "a%20b"), ends=True),),
     "an empty value": (head(("x-a", ""), ends=True),),
     "length": (head(("content-length", "4")), last("body")),
+    "length and trailers": (head(("content-length", "4")), data("body"), trailers()),
     "length 0": (head(("content-length", "0")), trailers()),
     "404": (head(status="404"), last("none")),
     "503": (head(status="503"), last("busy")),

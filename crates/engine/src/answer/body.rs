@@ -47,6 +47,11 @@ pub(crate) enum AnswerBody {
 }
 
 impl AnswerBody {
+    /// Whether the trailers of an upstream response are there when this body is.
+    pub(crate) fn awaits_end(&self) -> bool {
+        matches!(self, Self::Origin(inflow) if inflow.awaits_end())
+    }
+
     /// Drops the rest of the body, without a call if there is none.
     #[inline]
     pub(crate) fn clear(&mut self) {

@@ -29,6 +29,19 @@ pub(crate) struct Inflow {
     /// The part that is passed on: bytes to skip, then bytes to pass.
     window: Option<(u64, u64)>,
     coder: Option<Box<Coder>>,
+    last: LastByte,
+}
+
+/// The last byte of a body with a declared length. Trailers come behind it, and framing asks for
+/// them with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastByte {
+    /// It is passed on when it arrives.
+    Passes,
+    /// It will be passed on when the response ends.
+    Awaited,
+    /// It has arrived.
+    Held(u8),
 }
 
 /// The compressor of a body. The encoder is large, so it is created with the first byte.
@@ -71,7 +84,27 @@ impl Coder {
 impl Inflow {
     /// An empty body; `len` is the declared length.
     pub(crate) const fn new(limits: SpoolLimits, len: Option<u64>) -> Self {
-        Self { spool: Spool::new(limits, Retain::No), left: len, window: None, coder: None }
+        Self {
+            spool: Spool::new(limits, Retain::No),
+            left: len,
+            window: None,
+            coder: None,
+            last: LastByte::Passes,
+        }
+    }
+
+    /// Passes the last byte on when the response has ended, with its trailers.
+    pub(crate) fn await_end(&mut self) {
+        debug_assert_eq!(self.spool.received(), 0, "it is decided before the first byte");
+        debug_assert!(self.coder.is_none(), "a coded form has no declared length");
+        if self.left.is_some_and(|left| left > 0) && self.window.is_none() {
+            self.last = LastByte::Awaited;
+        }
+    }
+
+    /// Whether the trailers are there when the body is.
+    pub(crate) fn awaits_end(&self) -> bool {
+        self.last != LastByte::Passes
     }
 
     /// Compresses the body while it is sent.
@@ -101,6 +134,13 @@ impl Inflow {
             bytes.truncate(usize::try_from(*keep).unwrap_or(usize::MAX));
             *keep -= bytes.len() as u64;
         }
+        if self.last == LastByte::Awaited
+            && self.left == Some(0)
+            && let Some((last, before)) = bytes.split_last()
+        {
+            self.last = LastByte::Held(*last);
+            bytes.truncate(before.len());
+        }
         if bytes.is_empty() || self.spool.is_broken() {
             return;
         }
@@ -128,6 +168,9 @@ impl Inflow {
                 return self.spool.fail();
             }
             self.spool.push(Bytes::from(coded));
+        }
+        if let LastByte::Held(last) = self.last {
+            self.spool.push(Bytes::copy_from_slice(&[last]));
         }
         self.spool.finish();
     }
@@ -204,6 +247,20 @@ mod tests {
         long.push(Bytes::from_static(b"e"));
         long.finish();
         assert!(matches!(drain(&mut long), (text, BodyPiece::End) if text == b"abc"));
+    }
+
+    #[test]
+    fn the_last_byte_may_wait_for_the_end() {
+        for pieces in [&["abc"][..], &["ab", "c"], &["a", "bcd"], &["abc", "d"]] {
+            let mut inflow = Inflow::new(LIMITS, Some(3));
+            inflow.await_end();
+            for piece in pieces {
+                inflow.push(Bytes::from_static(piece.as_bytes()));
+            }
+            assert!(matches!(drain(&mut inflow), (text, BodyPiece::Pending) if text == b"ab"));
+            inflow.finish();
+            assert!(matches!(drain(&mut inflow), (text, BodyPiece::End) if text == b"c"));
+        }
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl PassRequest {
         self.is_answering
     }
 
+    /// Whether the upstream speaks HTTP/2.
+    pub(crate) fn has_http2(&self) -> bool {
+        matches!(self.scheme, "grpc" | "grpcs")
+    }
+
     /// Records that the client gets the upstream response.
     pub(crate) const fn set_answering(&mut self) {
         self.is_answering = true;

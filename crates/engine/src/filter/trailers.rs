@@ -32,9 +32,9 @@ impl Answer {
         if !location.is_trailed || request.role.auth().is_some() || request.role.is_subrequest() {
             return;
         }
-        // A body with a length has no trailers.
+        // A body with a length has no trailers, unless they have a place of their own.
         let may_pass = location.settings.origin.proxy.pass_trailers
-            && self.head.body == BodyLen::Unknown
+            && (self.head.body == BodyLen::Unknown || self.body.awaits_end())
             && self.origin.as_ref().is_some_and(|asked| asked.is_answering());
         // As in nginx, an empty value counts here, and a 416 counts as the 206 that it might have
         // been.

@@ -5,7 +5,7 @@
 
 use bolide_base::{SpoolLimits, limits::RECEIVE_SIZE};
 use bolide_http::conditional::Validator;
-use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead};
+use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name, OriginHead};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
@@ -451,6 +451,16 @@ fn answer_with_inflow(
         if let Some(range) = delivery.range() {
             inflow.keep_only(range);
         }
+        if may_be_trailed(request, answer, location) && choice.coding.is_none() {
+            inflow.await_end();
+        }
         answer.body = AnswerBody::Origin(Box::new(inflow));
     }
+}
+
+/// Whether trailers come and go beside a declared length: both sides have HTTP/2 or newer.
+fn may_be_trailed(request: &Request, answer: &Answer, location: &CompiledLocation) -> bool {
+    request.head().version >= HttpVersion::Http2
+        && location.settings.origin.proxy.pass_trailers
+        && answer.origin.as_ref().is_some_and(|asked| asked.has_http2())
 }
