@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::oracle::{ConfigEpoch, ResponseOracle};
-use crate::request::{SimRequest, SimResponse};
+use crate::request::SimRequest;
+use crate::response::SimResponse;
 use crate::scenario::ClientProfile;
 
 /// The result of one step.

@@ -12,7 +12,8 @@ use crate::fault_record::{FaultRecord, application_response};
 use crate::kernel::disk::{Content, PathState, SimDisk};
 use crate::pages::{PageModel, esi};
 use crate::php_pools::{SHORT_QUEUE, is_pool};
-use crate::request::{BODY_MAX, FALSE, RequestKind, SimRequest, SimResponse, SimUpload};
+use crate::request::{BODY_MAX, FALSE, RequestKind, SimRequest, SimUpload};
+use crate::response::SimResponse;
 use crate::webdav;
 
 /// Nanoseconds of the site's `queue … timeout`, less the time in transit.
@@ -73,6 +74,9 @@ impl ResponseOracle<'_> {
         until: u64,
     ) -> Result<(), String> {
         let size = response.body.len();
+        if !response.has_its_trailers() {
+            return Err(format!("trailers {:?}", response.trailers));
+        }
         if let Some(length) = response.field("content-length")
             && !SimResponse::is_bodiless(response.status, request.head_only)
             && length != size.to_string()

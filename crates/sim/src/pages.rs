@@ -15,7 +15,8 @@ mod version;
 
 use std::collections::BTreeMap;
 
-use crate::request::{RequestKind, SimRequest, SimResponse};
+use crate::request::{RequestKind, SimRequest};
+use crate::response::SimResponse;
 pub use location::{LOCATIONS, PageLocation, SIZES};
 pub use purge::{PURGE_KINDS, PurgeScope, purge_header};
 pub use version::{PageAudience, PageVersion};

@@ -1,4 +1,4 @@
-//! The requests of a client, and a response as it arrived.
+//! The requests of a client.
 
 use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
@@ -461,30 +461,5 @@ impl RequestMix {
             Self::Pages { with_esi, .. } => Self::Pages { purges: false, with_esi },
             other => other,
         }
-    }
-}
-
-/// A complete response.
-#[derive(Clone, Debug, Default)]
-pub struct SimResponse {
-    /// The status code.
-    pub status: u16,
-    /// Field names in lower case, with values.
-    pub fields: Vec<(String, String)>,
-    /// The body without framing.
-    pub body: Vec<u8>,
-}
-
-impl SimResponse {
-    /// The first field of this name.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
-    }
-
-    /// Whether the response has no body, whatever its fields say.
-    #[must_use]
-    pub const fn is_bodiless(status: u16, head_only: bool) -> bool {
-        head_only || matches!(status, 100..=199 | 204 | 304)
     }
 }

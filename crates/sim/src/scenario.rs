@@ -20,6 +20,8 @@ pub enum AppProtocol {
     Uwsgi,
     /// SCGI
     Scgi,
+    /// gRPC
+    Grpc,
 }
 
 /// A family of simulated runs.
@@ -51,6 +53,8 @@ pub enum Scenario {
     Uwsgi,
     /// `Tangle` with applications that speak SCGI.
     Scgi,
+    /// `Tangle` with applications that speak HTTP/2.
+    Grpc,
     /// ESI pages.
     Assembly,
     /// ESI pages with all faults.
@@ -98,7 +102,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -120,6 +124,7 @@ impl Scenario {
         Self::Proxy,
         Self::Uwsgi,
         Self::Scgi,
+        Self::Grpc,
         Self::Quic,
         Self::QuicRough,
         Self::QuicReload,
@@ -152,6 +157,7 @@ impl Scenario {
             Self::Proxy => "proxy",
             Self::Uwsgi => "uwsgi",
             Self::Scgi => "scgi",
+            Self::Grpc => "grpc",
             Self::Assembly => "assembly",
             Self::AssemblyTangle => "assembly-tangle",
             Self::Cache => "cache",
@@ -270,6 +276,7 @@ impl Scenario {
             Self::Proxy | Self::Secure | Self::Dns => AppProtocol::Http,
             Self::Uwsgi => AppProtocol::Uwsgi,
             Self::Scgi => AppProtocol::Scgi,
+            Self::Grpc => AppProtocol::Grpc,
             _ => AppProtocol::FastCgi,
         }
     }

@@ -198,6 +198,29 @@ fn by_family(text: &str, prefix: &str) -> String {
     words.collect::<String>().replace("fastcgi_", prefix)
 }
 
+/// The same with applications of gRPC, which have some of the directives only.
+fn by_grpc(text: &str) -> String {
+    let known = [
+        "buffer_size ",
+        "connect_timeout ",
+        "next_upstream ",
+        "pass ",
+        "read_timeout ",
+        "send_timeout ",
+    ];
+    let mut out = String::new();
+    for words in text.split_inclusive(';') {
+        match words.split_once("fastcgi_") {
+            Some((before, directive)) if known.iter().any(|name| directive.starts_with(name)) => {
+                out += &format!("{before}grpc_{directive}");
+            }
+            Some((before, _)) => out += before,
+            None => out += words,
+        }
+    }
+    out
+}
+
 /// The simulated file system for reading the configuration.
 struct Text<'a>(&'a str);
 
@@ -348,6 +371,7 @@ impl SimSockets {
             (None, AppProtocol::Http) => by_http(&layout.text()),
             (None, AppProtocol::Uwsgi) => by_family(&layout.text(), "uwsgi_"),
             (None, AppProtocol::Scgi) => by_family(&layout.text(), "scgi_"),
+            (None, AppProtocol::Grpc) => by_grpc(&layout.text()),
         };
         let options = bolide_conf::LoadOptions {
             prefix: "/conf".into(),

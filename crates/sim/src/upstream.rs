@@ -1,5 +1,5 @@
-//! Applications behind FastCGI, LSAPI, HTTP, uwsgi or SCGI, with independent encoders, with or
-//! without faults.
+//! Applications behind FastCGI, LSAPI, HTTP, uwsgi, SCGI or gRPC, with independent encoders, with
+//! or without faults.
 //!
 //! An application reads a request, draws its reaction, and records every fault, so that a client
 //! knows which errors it may get. A correct response is a function of the request, body included:
@@ -7,6 +7,7 @@
 
 mod faults;
 mod fcgi;
+mod grpc;
 mod http;
 mod lsapi;
 mod page;
@@ -37,6 +38,8 @@ const EARLY_IN: u64 = 6;
 const IDLE_CLOSE_IN: u64 = 20;
 /// The longest rest of an application, in nanoseconds.
 const REST_MAX: u64 = 400 * MILLI;
+/// The longest rest before it opens a window (gRPC), in nanoseconds.
+const WINDOW_REST_MAX: u64 = 20 * MILLI;
 /// About how long it rests within a response: a head must come before `fastcgi_read_timeout`.
 const RESTED_MAX: u64 = 1500 * MILLI;
 
@@ -82,6 +85,8 @@ struct Conn {
     served: u64,
     /// The framing of the request body (HTTP).
     coming: http::Coming,
+    /// The HTTP/2 state (gRPC).
+    h2: Option<Box<grpc::AppH2>>,
     /// The request is for a cached page.
     is_page: bool,
     /// The output, and the next state after it.
@@ -199,6 +204,17 @@ impl SimUpstream {
             AppProtocol::Http => http::parse(conn),
             AppProtocol::Uwsgi => per_request::parse_uwsgi(conn),
             AppProtocol::Scgi => per_request::parse_scgi(conn),
+            AppProtocol::Grpc => match grpc::parse(conn, &mut self.chance) {
+                Ok(true) => {
+                    worked = true;
+                    conn.rests_until = kernel.nanos + self.chance.below(WINDOW_REST_MAX);
+                }
+                Ok(false) => {}
+                Err(problem) => {
+                    kernel.violations.push(format!("{}: {problem}", conn.to));
+                    conn.after = After::Close { rude: true };
+                }
+            },
         }
         if self.children.is_some() && conn.is_idle() && self.chance.one_in(IDLE_CLOSE_IN) {
             kernel.fault_record.closed_idle += 1;
@@ -337,7 +353,9 @@ impl SimUpstream {
         };
         // Without the complete body the application cannot send a correct response.
         if reaction != AppReaction::CloseEarly && conn.has_body || reaction == AppReaction::Refuse {
-            conn.output = records;
+            conn.output.extend_from_slice(&records);
+        } else if conn.protocol == AppProtocol::Grpc && reaction == AppReaction::CloseEarly {
+            self.push_refusal(conn);
         }
         conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
         if self.children.is_some() {
@@ -355,6 +373,7 @@ impl SimUpstream {
             AppProtocol::Lsapi => self.packets(answer, reaction),
             AppProtocol::Http => self.message(answer, reaction, &conn.params),
             AppProtocol::Uwsgi | AppProtocol::Scgi => self.said(answer, reaction, &conn.params),
+            AppProtocol::Grpc => return self.frames(answer, reaction, conn),
         };
         (bytes, true)
     }
@@ -448,6 +467,7 @@ impl Conn {
             is_deaf: false,
             served: 0,
             coming: http::Coming::Length(0),
+            h2: None,
             is_page: false,
             output: Vec::new(),
             written: 0,

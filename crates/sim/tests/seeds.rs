@@ -113,6 +113,11 @@ fn invariants_hold_with_faulty_upstreams_that_take_one_request_for_each_connecti
 }
 
 #[test]
+fn invariants_hold_with_faulty_grpc_upstreams() {
+    try_all(Scenario::Grpc);
+}
+
+#[test]
 fn the_same_seed_produces_the_same_trace() {
     for scenario in Scenario::ALL {
         let (one, two) = (run(scenario, 7, TraceMode::On), run(scenario, 7, TraceMode::On));

@@ -8,7 +8,8 @@ use crate::client::{ClientBase, ClientFault, StepResult, response_oracle};
 use crate::fault_record::upload_byte;
 use crate::kernel::{Kernel, SocketGot};
 use crate::oracle::ConfigEpoch;
-use crate::request::{RequestKind, SimRequest, SimResponse, SimUpload};
+use crate::request::{RequestKind, SimRequest, SimUpload};
+use crate::response::SimResponse;
 use crate::time::MILLI;
 
 /// Malformed requests. The server responds to each with an error and closes.
@@ -389,6 +390,7 @@ pub(crate) fn parse(input: &[u8], head_only: bool, at_end: bool) -> ParsedRespon
         response.fields.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     let body = &input[end + 4..];
+    response.has_no_trailers = response.field("transfer-encoding") != Some("chunked");
     if SimResponse::is_bodiless(status, head_only) {
         return ParsedResponse::Complete(response, end + 4);
     }
@@ -422,6 +424,9 @@ fn parse_chunks(body: &[u8], mut response: SimResponse, start: usize) -> ParsedR
             return ParsedResponse::Bad(format!("no chunk: {}", crate::run_trace::excerpt(rest)));
         };
         let (from, to) = (eol + 2, eol + 2 + size);
+        if size == 0 {
+            return parse_trailers(&rest[from..], response, start + at + from);
+        }
         match rest.get(to..to + 2) {
             Some(b"\r\n") => {}
             Some(_) => return ParsedResponse::Bad("a chunk without an end".to_owned()),
@@ -429,8 +434,21 @@ fn parse_chunks(body: &[u8], mut response: SimResponse, start: usize) -> ParsedR
         }
         response.body.extend_from_slice(&rest[from..to]);
         at += to + 2;
-        if size == 0 {
-            return ParsedResponse::Complete(response, start + at);
+    }
+}
+
+/// Lines up to an empty one.
+fn parse_trailers(mut rest: &[u8], mut response: SimResponse, mut at: usize) -> ParsedResponse {
+    loop {
+        let Some(eol) = rest.windows(2).position(|two| two == b"\r\n") else {
+            return ParsedResponse::Partial;
+        };
+        let line = String::from_utf8_lossy(&rest[..eol]).into_owned();
+        (rest, at) = (&rest[eol + 2..], at + eol + 2);
+        match line.split_once(": ") {
+            Some((name, value)) => response.trailers.push((name.to_owned(), value.to_owned())),
+            None if line.is_empty() => return ParsedResponse::Complete(response, at),
+            None => return ParsedResponse::Bad(format!("no trailer: {line}")),
         }
     }
 }

@@ -4,17 +4,16 @@
 //! sends, and has tests of its own with the examples of the RFC.
 
 mod conn;
-mod frame;
 
 use crate::client::pipe::Wrote;
 use crate::client::secure::Pending;
 use crate::client::{ClientBase, ClientFault, StepResult, response_oracle};
+use crate::h2_frame::{self as frame, PREFACE, kind};
 use crate::kernel::{Kernel, SocketGot};
 use crate::oracle::ConfigEpoch;
 use crate::request::SimUpload;
 use crate::time::MILLI;
 use conn::{H2Event, SimH2Conn, SimH2Stream};
-use frame::{PREFACE, kind};
 
 /// Frames that a server must treat as connection errors.
 const MALFORMED: &[(u8, u8, u32, &[u8])] = &[

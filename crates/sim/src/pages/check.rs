@@ -4,7 +4,8 @@ use std::io::Read as _;
 
 use super::{PageAudience, PageLocation, PageModel, PageVersion, SIZES};
 use crate::fault_record::FaultRecord;
-use crate::request::{RequestKind, SimRequest, SimResponse};
+use crate::request::{RequestKind, SimRequest};
+use crate::response::SimResponse;
 
 impl PageModel {
     /// Checks the response to a request for a page, an edit or a purge.

@@ -111,6 +111,13 @@ impl Scenario {
             Self::CacheDisk => ClientProfile { requests_max: 20, client_fault_in: 20, ..cache },
             Self::CacheChange => ClientProfile { client_fault_in: 8, requests_max: 16, ..cache },
             Self::CacheOrigin => ClientProfile { client_fault_in: 4, read_max: 32 * 1024, ..cache },
+            Self::Grpc => ClientProfile {
+                mix: RequestMix::Apps,
+                client_fault_in: 4,
+                read_max: 32 * 1024,
+                http2_in: 2,
+                ..calm
+            },
             Self::Tangle | Self::Proxy | Self::Uwsgi | Self::Scgi => ClientProfile {
                 mix: RequestMix::Apps,
                 client_fault_in: 4,

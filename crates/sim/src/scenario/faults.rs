@@ -41,18 +41,21 @@ impl Scenario {
                 outbound_max: 16 * 1024,
                 ..calm
             },
-            Self::Tangle | Self::Proxy | Self::Uwsgi | Self::Scgi | Self::QuicTangle => {
-                FaultRates {
-                    app_fault_in: 4,
-                    refuse_in: 10,
-                    spool_in: 20,
-                    cut_in: 150,
-                    watch_in: 60,
-                    short_read_in: 3,
-                    outbound_max: 16 * 1024,
-                    ..calm
-                }
-            }
+            Self::Tangle
+            | Self::Proxy
+            | Self::Uwsgi
+            | Self::Scgi
+            | Self::Grpc
+            | Self::QuicTangle => FaultRates {
+                app_fault_in: 4,
+                refuse_in: 10,
+                spool_in: 20,
+                cut_in: 150,
+                watch_in: 60,
+                short_read_in: 3,
+                outbound_max: 16 * 1024,
+                ..calm
+            },
             Self::SyscallFaults => FaultRates { short_read_in: 3, outbound_max: 16 * 1024, ..calm },
             Self::Dav => FaultRates { short_read_in: 3, outbound_max: 64 * 1024, ..calm },
             Self::Upkeep => FaultRates { app_fault_in: 5, spool_in: 40, short_read_in: 3, ..calm },

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bolide_wire::hpack::{FieldToken, HpackDecoder, Sink, Traits};
+use bolide_wire::hpack::HpackDecoder;
 
 use super::announced;
-use super::frame::{self, END_HEADERS, END_STREAM, PADDED, SimH2Frame, kind};
 use crate::chance::Chance;
 use crate::client::ClientFault;
 use crate::client::pipe::Pipe;
 use crate::fault_record::upload_byte;
-use crate::request::{SimRequest, SimResponse};
+use crate::h2_frame::{self as frame, END_HEADERS, END_STREAM, PADDED, SimH2Frame, kind};
+use crate::request::SimRequest;
+use crate::response::SimResponse;
 
 /// The initial windows before SETTINGS (RFC 9113 §6.9.2).
 const WINDOW: i64 = 65_535;
@@ -325,17 +326,17 @@ impl SimH2Conn {
             self.block = Some((id, flags, block));
             return Ok(None);
         }
-        let mut fields = Fields(Vec::new());
-        let decoded = self.decoder.decode(&block, 1 << 20, &mut Vec::new(), &mut fields);
-        if let Err(error) = decoded {
-            return Err(format!("fields cannot be decoded: {error:?}"));
-        }
+        let fields = frame::decode_block(&mut self.decoder, &block)?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
         // RFC 9110 §15.2: interim responses come before the final one.
         if stream.response.status >= 200 {
-            return Err("a second head".to_owned());
+            stream.response.trailers = fields;
+            return match flags & END_STREAM {
+                0 => Err("a second head".to_owned()),
+                _ => Ok(Some(H2Event::Response(id))),
+            };
         }
-        let mut fields = fields.0.into_iter();
+        let mut fields = fields.into_iter();
         let status = fields.next().filter(|(name, _)| name == ":status");
         let Some(status) = status.and_then(|(_, value)| value.parse().ok()) else {
             return Err("the first field is not the status".to_owned());
@@ -381,14 +382,5 @@ impl SimH2Conn {
             frame::push(&mut self.pipe.out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
             self.window += i64::from(more);
         }
-    }
-}
-
-struct Fields(Vec<(String, String)>);
-
-impl Sink for Fields {
-    fn field(&mut self, _token: FieldToken, _traits: Traits, name: &[u8], value: &[u8]) {
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        self.0.push((text(name), text(value)));
     }
 }

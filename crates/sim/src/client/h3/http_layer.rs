@@ -13,7 +13,8 @@ use super::credit::{Credit, CreditGap};
 use super::frame::{self, code, kind, setting, uni};
 use crate::chance::Chance;
 use crate::fault_record::upload_byte;
-use crate::request::{SimRequest, SimResponse, SimUpload};
+use crate::request::{SimRequest, SimUpload};
+use crate::response::SimResponse;
 
 /// Bytes of an upload in one DATA frame, at most.
 const DATA_MAX: usize = 20_000;

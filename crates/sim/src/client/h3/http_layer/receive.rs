@@ -202,7 +202,7 @@ impl HttpLayer {
     fn receive_head(&mut self, id: u64, fields: Vec<(String, String)>) -> Result<(), String> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         if stream.response.status != 0 {
-            // Trailers.
+            stream.response.trailers = fields;
             return Ok(());
         }
         let mut fields = fields.into_iter();
