@@ -1,6 +1,6 @@
 //! `grpc_pass` with a real client and a real service, and with an upstream that the test plays.
 
-mod peer;
+pub(crate) mod peer;
 
 use bolide_testkit::origin::TestUpstream;
 use bolide_testkit::server::LISTEN;
@@ -10,18 +10,18 @@ use bolide_testkit::{Proto, TestServer, wait_until};
 use crate::http;
 use peer::{END, H2Peer, HEADERS, RST_STREAM, WHOLE, block, frame, ok, reply};
 
-const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/client.py");
+pub(crate) const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/client.py");
 const SERVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/service.py");
 
 /// What a call is expected to be like, whatever lies between client and service.
-const CALLS: [&str; 9] =
+pub(crate) const CALLS: [&str; 9] =
     ["messages", "metadata", "errors", "streams", "chat", "greeting", "cancel", "deadline", "many"];
 
 /// What an upstream says on a stream.
 type Said = fn(u32) -> Vec<u8>;
 
 /// Starts the service at these addresses; returns the ports.
-fn service(words: &[&str]) -> (Companion, Vec<String>) {
+pub(crate) fn service(words: &[&str]) -> (Companion, Vec<String>) {
     let service = Companion::start(SERVICE, words);
     let line = service.line();
     let mut ready = line.split(' ').map(str::to_owned);

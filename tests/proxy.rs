@@ -4,6 +4,7 @@
 mod attacks;
 mod binding;
 mod caching;
+mod http2;
 mod tunnels;
 
 use std::fs;

@@ -54,10 +54,7 @@ fn origin(
         curves: offered.curves,
         tells_name: conf.server_name,
         keeps_sessions: conf.session_reuse,
-        alpn: match conf.family {
-            DirectiveFamily::Grpc => vec![b"h2".to_vec()],
-            _ => Vec::new(),
-        },
+        alpn: if conf.offers_http2 { vec![b"h2".to_vec()] } else { Vec::new() },
     };
     let passwords = certificates::passwords(conf.password_file.as_ref())?;
     let shown = conf.certificate.as_ref().filter(|chain| !chain.written.is_empty());

@@ -5,21 +5,21 @@ use std::io::{Error, ErrorKind, Result};
 
 use bolide_testkit::origin::{TestPeer, UpstreamRequest};
 
-pub(super) const HEADERS: u8 = 1;
-pub(super) const RST_STREAM: u8 = 3;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
 /// `END_STREAM`
-pub(super) const END: u8 = 1;
+pub(crate) const END: u8 = 1;
 /// `END_HEADERS`
-pub(super) const WHOLE: u8 = 4;
+pub(crate) const WHOLE: u8 = 4;
 
-pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     let [d, e, f, g] = stream.to_be_bytes();
     [&[a, b, c, kind, flags, d, e, f, g], payload].concat()
 }
 
 /// A field block without compression.
-pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in fields {
         bytes.push(0);
@@ -33,13 +33,13 @@ pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// The head of a response that goes on.
-pub(super) fn ok(stream: u32) -> Vec<u8> {
+pub(crate) fn ok(stream: u32) -> Vec<u8> {
     let fields = [(":status", "200"), ("content-type", "application/grpc")];
     frame(HEADERS, WHOLE, stream, &block(&fields))
 }
 
 /// A whole response with trailers.
-pub(super) fn reply(stream: u32, text: &str) -> Vec<u8> {
+pub(crate) fn reply(stream: u32, text: &str) -> Vec<u8> {
     let trailers = block(&[("grpc-status", "0")]);
     let end = frame(HEADERS, WHOLE | END, stream, &trailers);
     [ok(stream), frame(0, 0, stream, text.as_bytes()), end].concat()
@@ -49,7 +49,7 @@ pub(super) fn reply(stream: u32, text: &str) -> Vec<u8> {
 type Frame = (u8, u8, u32, Vec<u8>);
 
 /// The connection of a server.
-pub(super) struct H2Peer<'a> {
+pub(crate) struct H2Peer<'a> {
     peer: &'a mut TestPeer,
     /// The dynamic table, newest first.
     table: Vec<(String, String)>,
@@ -57,7 +57,7 @@ pub(super) struct H2Peer<'a> {
 
 impl<'a> H2Peer<'a> {
     /// Reads the preface and sends SETTINGS.
-    pub(super) fn greet(peer: &'a mut TestPeer) -> Result<Self> {
+    pub(crate) fn greet(peer: &'a mut TestPeer) -> Result<Self> {
         let preface = peer.take(24)?;
         assert_eq!(preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         peer.send(frame(4, 0, 0, b""))?;
@@ -65,20 +65,20 @@ impl<'a> H2Peer<'a> {
     }
 
     /// The number of the connection.
-    pub(super) const fn number(&self) -> usize {
+    pub(crate) const fn number(&self) -> usize {
         self.peer.number
     }
 
-    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.peer.send(bytes)
     }
 
-    pub(super) fn drain(&mut self) -> Vec<u8> {
+    pub(crate) fn drain(&mut self) -> Vec<u8> {
         self.peer.to_end()
     }
 
     /// Records a text for the test.
-    pub(super) fn remember(&self, text: &str) {
+    pub(crate) fn remember(&self, text: &str) {
         let head = format!("CALL {text}");
         self.peer.remember(UpstreamRequest {
             connection: self.peer.number,
@@ -95,7 +95,7 @@ impl<'a> H2Peer<'a> {
     }
 
     /// The next frame of this kind.
-    pub(super) fn next_of(&mut self, kind: u8) -> Result<Frame> {
+    pub(crate) fn next_of(&mut self, kind: u8) -> Result<Frame> {
         loop {
             let found = self.next()?;
             if found.0 == kind {
@@ -105,7 +105,7 @@ impl<'a> H2Peer<'a> {
     }
 
     /// Reads a request to its end, or as far as its first DATA: the stream, and its fields.
-    pub(super) fn call(&mut self) -> Result<(u32, Vec<String>)> {
+    pub(crate) fn call(&mut self) -> Result<(u32, Vec<String>)> {
         let (_, flags, stream, block) = self.next_of(HEADERS)?;
         assert!(flags & WHOLE != 0, "the head is small");
         let fields = self.decode(&block).ok_or_else(|| Error::from(ErrorKind::InvalidData))?;
@@ -118,7 +118,7 @@ impl<'a> H2Peer<'a> {
 
     /// Reads a request and opens the windows as it takes bytes, a few at a time: the stream, and
     /// the size of its body.
-    pub(super) fn large_call(&mut self) -> Result<(u32, usize)> {
+    pub(crate) fn large_call(&mut self) -> Result<(u32, usize)> {
         let (_, _, stream, _) = self.next_of(HEADERS)?;
         let mut size = 0;
         loop {

@@ -178,6 +178,7 @@ _PATTERNS: dict[str, list[str]] = {
         "*: POST /hello.txt | User-Agent: *MSIE 6*",
     ],
     ERRORS: [
+        "generated: *: return 64*",
         "zone ranges*bytes=500-",
         "zone ranges*bytes=x*",
         "zone ranges*bytes=3-1",
@@ -306,6 +307,9 @@ _PATTERNS: dict[str, list[str]] = {
         "proxy cache: HEAD /h/x",
     ],
     ORIGINS: [
+        "proxy_http_version 2 responses: GET  only trailers",
+        "proxy_http_version 2 responses: GET  an empty value",
+        "proxy_http_version 2 responses: GET  table of 0",
         "generated: *: grpc_set_header * $remote_addr;",
         "happenings: origins that fail: no status line *",
         "happenings: origins that fail: a bad chunk *",

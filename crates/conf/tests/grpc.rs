@@ -28,7 +28,7 @@ fn addresses_have_a_scheme_or_none_and_share_groups() {
     ] {
         let pass = pass(&http, name);
         let url = pass.url.as_ref().unwrap();
-        assert_eq!((pass.protocol, url.secure), (Protocol::Grpc, secure), "{name}");
+        assert_eq!((pass.protocol, url.secure), (Protocol::Http2, secure), "{name}");
         assert_eq!(&*url.host, host.as_bytes(), "{name}");
     }
     assert_eq!(pass(&http, "/a").to, pass(&http, "/b").to);

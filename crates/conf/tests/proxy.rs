@@ -145,7 +145,6 @@ fn errors_have_nginxs_words() {
             "\"proxy_cookie_flags\" directive is duplicate",
         ),
         ("proxy_http_version 3;", "invalid value \"3\""),
-        ("proxy_http_version 2;", "\"proxy_http_version 2\" is not implemented yet"),
         ("proxy_next_upstream x;", "invalid value \"x\""),
         ("fastcgi_next_upstream http_502;", "invalid value \"http_502\""),
         ("proxy_set_body a; proxy_set_body b;", "\"proxy_set_body\" directive is duplicate"),

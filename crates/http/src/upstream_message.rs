@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::Params;
+use crate::hop_by_hop::is_hop;
 use crate::message::Scheme;
 use crate::structured::is_token;
+use crate::{Name, Params};
 
 /// A request to an upstream, without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,6 +204,30 @@ pub struct Http2Head {
 }
 
 impl Http2Head {
+    /// The same request as over HTTP/1.1: names are in lower case, and fields that concern one
+    /// connection are left out (RFC 9113 §8.2.2), as are those whose names are no tokens. An
+    /// `authority` replaces `Host`.
+    #[must_use]
+    pub fn of(like: &UpstreamHead, scheme: Scheme, authority: &[u8]) -> Self {
+        let (method, target) = like.line();
+        let mut head = UpstreamHead::new(
+            UpstreamVersion::V2,
+            |out| out.extend_from_slice(method),
+            |out| out.extend_from_slice(target),
+        );
+        for (text, value) in like.fields() {
+            let is_kept = match Name::parse(text) {
+                Name::Host => authority.is_empty(),
+                Name::Te => value.eq_ignore_ascii_case(b"trailers"),
+                name => !is_hop(name) && text.iter().all(|byte| is_token(*byte)),
+            };
+            if is_kept && !text.is_empty() {
+                head.push(&text.to_ascii_lowercase(), value);
+            }
+        }
+        Self { scheme, authority: authority.to_vec(), head }
+    }
+
     /// Whether the upstream reads what is meant: names are tokens (a colon would make a
     /// pseudo-header field), and no text has a line end or a zero byte (RFC 9113 §8.2.1, §10.3).
     #[must_use]

@@ -40,6 +40,9 @@ struct FetchRecord {
 /// Nanoseconds from a lookup until the application gets the request, at most.
 const FETCH_START_MAX: u64 = 5_000_000_000;
 
+/// Nanoseconds for which the requests for a page fetch for themselves, after its fetch has failed.
+const UNCOALESCED_FOR: u64 = 1_000_000_000;
+
 /// Nanoseconds after which a purge survives a power loss: one second, and the time until the disk
 /// writer's turn.
 const FLUSHED_WITHIN: u64 = 1_500_000_000;
@@ -50,6 +53,8 @@ pub struct PageModel {
     versions: BTreeMap<u64, PageVersion>,
     purges: Vec<PurgeRecord>,
     fetches: Vec<FetchRecord>,
+    /// When a fetch of a target was found to have ended before its response did.
+    broken: BTreeMap<String, u64>,
     /// The store's generation of purges.
     generation: Option<u64>,
     /// When the last purge happened.
@@ -97,7 +102,7 @@ impl PageModel {
     }
 
     /// Records a fetch over `fd`. Returns whether it violates coalescing: another fetch for the
-    /// same target is in progress over a connection that `is_open`.
+    /// same target is in progress over a connection that `is_open`, and none failed just before.
     pub fn begin_fetch(
         &mut self,
         (place, page): (PageLocation, usize),
@@ -106,11 +111,14 @@ impl PageModel {
         now: u64,
         is_open: impl Fn(i32) -> bool,
     ) -> bool {
-        self.fetches.retain(|fetch| fetch.fd != fd && is_open(fetch.fd));
+        for fetch in self.fetches.extract_if(.., |fetch| fetch.fd == fd || !is_open(fetch.fd)) {
+            self.broken.insert(fetch.target, now);
+        }
+        let was_broken = self.broken.get(target).is_some_and(|at| now <= at + UNCOALESCED_FOR);
         let others = self.fetches.iter().filter(|fetch| fetch.target == target);
         let counts =
             |other: &FetchRecord| self.purged.is_none_or(|at| at + FETCH_START_MAX < other.since);
-        let twice = place.coalesces(page) && others.into_iter().any(counts);
+        let twice = place.coalesces(page) && !was_broken && others.into_iter().any(counts);
         self.fetches.push(FetchRecord { target: target.to_owned(), fd, since: now });
         twice
     }

@@ -22,6 +22,8 @@ pub enum AppProtocol {
     Scgi,
     /// gRPC
     Grpc,
+    /// HTTP/2
+    Http2,
 }
 
 /// A family of simulated runs.
@@ -53,8 +55,10 @@ pub enum Scenario {
     Uwsgi,
     /// `Tangle` with applications that speak SCGI.
     Scgi,
-    /// `Tangle` with applications that speak HTTP/2.
+    /// `Tangle` with applications that speak gRPC.
     Grpc,
+    /// `Proxy` with applications that speak HTTP/2.
+    ProxyHttp2,
     /// ESI pages.
     Assembly,
     /// ESI pages with all faults.
@@ -102,7 +106,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -125,6 +129,7 @@ impl Scenario {
         Self::Uwsgi,
         Self::Scgi,
         Self::Grpc,
+        Self::ProxyHttp2,
         Self::Quic,
         Self::QuicRough,
         Self::QuicReload,
@@ -158,6 +163,7 @@ impl Scenario {
             Self::Uwsgi => "uwsgi",
             Self::Scgi => "scgi",
             Self::Grpc => "grpc",
+            Self::ProxyHttp2 => "proxy-http2",
             Self::Assembly => "assembly",
             Self::AssemblyTangle => "assembly-tangle",
             Self::Cache => "cache",
@@ -277,6 +283,7 @@ impl Scenario {
             Self::Uwsgi => AppProtocol::Uwsgi,
             Self::Scgi => AppProtocol::Scgi,
             Self::Grpc => AppProtocol::Grpc,
+            Self::ProxyHttp2 => AppProtocol::Http2,
             _ => AppProtocol::FastCgi,
         }
     }

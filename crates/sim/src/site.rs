@@ -192,6 +192,11 @@ fn by_http(text: &str) -> String {
     text.replace("fastcgi_", "proxy_")
 }
 
+/// The same over HTTP/2.
+fn by_http2(text: &str) -> String {
+    by_http(text).replacen("http {", "http { proxy_http_version 2; proxy_pass_trailers on;", 1)
+}
+
 /// The same with applications of another family with parameters.
 fn by_family(text: &str, prefix: &str) -> String {
     let words = text.split_inclusive(';').filter(|words| !words.contains("fastcgi_keep_conn "));
@@ -372,6 +377,7 @@ impl SimSockets {
             (None, AppProtocol::Uwsgi) => by_family(&layout.text(), "uwsgi_"),
             (None, AppProtocol::Scgi) => by_family(&layout.text(), "scgi_"),
             (None, AppProtocol::Grpc) => by_grpc(&layout.text()),
+            (None, AppProtocol::Http2) => by_http2(&layout.text()),
         };
         let options = bolide_conf::LoadOptions {
             prefix: "/conf".into(),

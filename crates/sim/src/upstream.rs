@@ -7,8 +7,8 @@
 
 mod faults;
 mod fcgi;
-mod grpc;
 mod http;
+mod http2;
 mod lsapi;
 mod page;
 mod params;
@@ -38,7 +38,7 @@ const EARLY_IN: u64 = 6;
 const IDLE_CLOSE_IN: u64 = 20;
 /// The longest rest of an application, in nanoseconds.
 const REST_MAX: u64 = 400 * MILLI;
-/// The longest rest before it opens a window (gRPC), in nanoseconds.
+/// The longest rest before it opens a window (HTTP/2), in nanoseconds.
 const WINDOW_REST_MAX: u64 = 20 * MILLI;
 /// About how long it rests within a response: a head must come before `fastcgi_read_timeout`.
 const RESTED_MAX: u64 = 1500 * MILLI;
@@ -85,8 +85,8 @@ struct Conn {
     served: u64,
     /// The framing of the request body (HTTP).
     coming: http::Coming,
-    /// The HTTP/2 state (gRPC).
-    h2: Option<Box<grpc::AppH2>>,
+    /// The HTTP/2 state.
+    h2: Option<Box<http2::AppH2>>,
     /// The request is for a cached page.
     is_page: bool,
     /// The output, and the next state after it.
@@ -204,7 +204,7 @@ impl SimUpstream {
             AppProtocol::Http => http::parse(conn),
             AppProtocol::Uwsgi => per_request::parse_uwsgi(conn),
             AppProtocol::Scgi => per_request::parse_scgi(conn),
-            AppProtocol::Grpc => match grpc::parse(conn, &mut self.chance) {
+            AppProtocol::Grpc | AppProtocol::Http2 => match http2::parse(conn, &mut self.chance) {
                 Ok(true) => {
                     worked = true;
                     conn.rests_until = kernel.nanos + self.chance.below(WINDOW_REST_MAX);
@@ -354,7 +354,7 @@ impl SimUpstream {
         // Without the complete body the application cannot send a correct response.
         if reaction != AppReaction::CloseEarly && conn.has_body || reaction == AppReaction::Refuse {
             conn.output.extend_from_slice(&records);
-        } else if conn.protocol == AppProtocol::Grpc && reaction == AppReaction::CloseEarly {
+        } else if conn.h2.is_some() && reaction == AppReaction::CloseEarly {
             self.push_refusal(conn);
         }
         conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
@@ -373,7 +373,7 @@ impl SimUpstream {
             AppProtocol::Lsapi => self.packets(answer, reaction),
             AppProtocol::Http => self.message(answer, reaction, &conn.params),
             AppProtocol::Uwsgi | AppProtocol::Scgi => self.said(answer, reaction, &conn.params),
-            AppProtocol::Grpc => return self.frames(answer, reaction, conn),
+            AppProtocol::Grpc | AppProtocol::Http2 => return self.frames(answer, reaction, conn),
         };
         (bytes, true)
     }

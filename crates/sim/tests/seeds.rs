@@ -113,8 +113,9 @@ fn invariants_hold_with_faulty_upstreams_that_take_one_request_for_each_connecti
 }
 
 #[test]
-fn invariants_hold_with_faulty_grpc_upstreams() {
+fn invariants_hold_with_faulty_upstreams_that_speak_http2() {
     try_all(Scenario::Grpc);
+    try_all(Scenario::ProxyHttp2);
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Fetch {
             .is_some_and(|group| group.is_pooled() && group.keepalive.idle_max > 0);
         match self.request.protocol {
             Protocol::FastCgi => self.request.settings.keep_conn,
-            Protocol::Lsapi | Protocol::Http | Protocol::Memcached | Protocol::Grpc => pooled,
+            Protocol::Lsapi | Protocol::Http | Protocol::Memcached | Protocol::Http2 => pooled,
             Protocol::Uwsgi | Protocol::Scgi => false,
         }
     }

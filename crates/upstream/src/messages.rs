@@ -82,7 +82,7 @@ pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
         Protocol::Uwsgi => "uwsgi",
         Protocol::Scgi => "SCGI",
         Protocol::Memcached => "memcached",
-        Protocol::Grpc => "gRPC",
+        Protocol::Http2 => "HTTP/2",
     };
     let mut line = format!("{whose} sent in stderr: \"").into_bytes();
     line.extend_from_slice(&text[..end.min(STDERR_MAX)]);

@@ -60,7 +60,7 @@ impl Origins {
             Protocol::Lsapi => OriginConn::lsapi(),
             Protocol::Http => OriginConn::http(),
             Protocol::Memcached => OriginConn::memcached(),
-            Protocol::Grpc => OriginConn::http2(),
+            Protocol::Http2 => OriginConn::http2(),
             Protocol::Uwsgi | Protocol::Scgi => OriginConn::per_request(),
         };
         let secured = match LinkTls::new(request, to, live.tls.as_ref()) {
@@ -141,7 +141,7 @@ impl Origins {
             (Protocol::Memcached, OriginConn::Memcached(_)) => {
                 env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
-            (Protocol::Grpc, OriginConn::Http2(_)) => {
+            (Protocol::Http2, OriginConn::Http2(_)) => {
                 link.is_as_secret(live.fetch.request().secure.as_deref())
             }
             (Protocol::Uwsgi | Protocol::Scgi, _) | (_, OriginConn::PerRequest(_)) => false,
@@ -151,7 +151,7 @@ impl Origins {
                 | Protocol::FastCgi
                 | Protocol::Lsapi
                 | Protocol::Memcached
-                | Protocol::Grpc,
+                | Protocol::Http2,
                 OriginConn::Http(_)
                 | OriginConn::Fcgi(_)
                 | OriginConn::Lsapi(_)

@@ -54,6 +54,7 @@ TABLES = (
     "memcached",
     "per_request",
     "grpc",
+    "proxy_http2",
     "overriding",
     "wishes",
     "names",

@@ -239,6 +239,7 @@ proxy(
 )
 proxy("method", "POST", "$http_m", "GET / | M: PUT")
 proxy("http_version", "1.0", "1.1", "GET /")
+proxy("http_version", "2", "1.1", "GET /")
 proxy("set_body", "outer", "$uri", post("/", "sent"))
 proxy("set_body", "$http_b", '""', ["GET / | B: b", "GET /"])
 proxy("set_header", "X a; proxy_set_header Host h;", "Y $host", "GET / | X: mine | Y: mine")

@@ -129,7 +129,7 @@ fn pass(r: &mut ConfReader, node: &Node) -> ReadResult {
         }
         None => (PassTo::Text(text), None),
     };
-    r.scope.handler = Handler::Pass(Pass { protocol: Protocol::Grpc, to, url });
+    r.scope.handler = Handler::Pass(Pass { protocol: Protocol::Http2, to, url });
     Ok(())
 }
 

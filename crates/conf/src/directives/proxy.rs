@@ -42,16 +42,13 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         settings(r).version = match node.arg(0) {
             b"1.0" => ProxyVersion::V10,
             b"1.1" => ProxyVersion::V11,
-            b"2" => {
-                let text = "\"proxy_http_version 2\" is not implemented yet";
-                return Err(ReadFault::Text(text.to_owned()));
-            }
+            b"2" => ProxyVersion::V2,
             word => return Err(invalid_value(word)),
         };
         Ok(())
     })
     .doc("The HTTP version of upstream requests.", "proxy_http_version 1.1;")
-    .takes("1.0 | 1.1")
+    .takes("1.0 | 1.1 | 2")
     .default("1.1"),
     value("proxy_set_body", HSL, Args::ONE, |r, node| {
         let body = r.template(node.arg(0))?;

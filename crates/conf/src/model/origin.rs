@@ -41,8 +41,8 @@ pub enum Protocol {
     Scgi,
     /// Memcached's text protocol.
     Memcached,
-    /// HTTP/2, as gRPC needs it.
-    Grpc,
+    /// HTTP/2: that of `grpc_pass`, and of `proxy_pass` with `proxy_http_version 2`.
+    Http2,
 }
 
 impl Protocol {
@@ -55,20 +55,20 @@ impl Protocol {
             Self::Uwsgi => DirectiveFamily::Uwsgi,
             Self::Scgi => DirectiveFamily::Scgi,
             Self::Memcached => DirectiveFamily::Memcached,
-            Self::Grpc => DirectiveFamily::Grpc,
+            Self::Http2 => DirectiveFamily::Grpc,
         }
     }
 
     /// Whether its upstreams may have TLS: their URLs say so.
     #[must_use]
     pub const fn has_tls(self) -> bool {
-        matches!(self, Self::Http | Self::Uwsgi | Self::Grpc)
+        matches!(self, Self::Http | Self::Uwsgi | Self::Http2)
     }
 
     /// Whether responses may be kept in a cache.
     #[must_use]
     pub const fn has_caches(self) -> bool {
-        !matches!(self, Self::Memcached | Self::Grpc)
+        !matches!(self, Self::Memcached | Self::Http2)
     }
 
     /// Whether an upstream may switch to another protocol.

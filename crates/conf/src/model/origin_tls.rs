@@ -12,6 +12,8 @@ use crate::vars::Template;
 pub struct OriginTlsConf {
     /// Which of them, for messages.
     pub family: DirectiveFamily,
+    /// Whether ALPN offers HTTP/2 (RFC 9113 §3.2), which is then spoken.
+    pub offers_http2: bool,
     /// `proxy_ssl_certificate`; an empty text means no certificate.
     pub certificate: Option<PemName>,
     /// `proxy_ssl_certificate_key`
@@ -58,6 +60,7 @@ impl Default for OriginTlsConf {
     fn default() -> Self {
         Self {
             family: DirectiveFamily::Proxy,
+            offers_http2: false,
             certificate: None,
             key: None,
             beside: PathBuf::new(),

@@ -78,6 +78,8 @@ pub enum ProxyVersion {
     /// `1.1`
     #[default]
     V11,
+    /// `2`
+    V2,
 }
 
 /// A `proxy_set_header`.

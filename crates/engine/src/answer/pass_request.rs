@@ -34,6 +34,8 @@ pub(crate) struct PassRequest {
     pub(crate) early_size: usize,
     /// The protocol's name.
     pub(crate) scheme: &'static str,
+    /// Whether the upstream speaks HTTP/2.
+    pub(crate) has_http2: bool,
 }
 
 impl PassRequest {
@@ -61,11 +63,6 @@ impl PassRequest {
     /// Whether the client gets the upstream response.
     pub(crate) const fn is_answering(&self) -> bool {
         self.is_answering
-    }
-
-    /// Whether the upstream speaks HTTP/2.
-    pub(crate) fn has_http2(&self) -> bool {
-        matches!(self.scheme, "grpc" | "grpcs")
     }
 
     /// Records that the client gets the upstream response.

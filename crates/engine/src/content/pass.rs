@@ -234,11 +234,12 @@ impl Answer {
             Protocol::Uwsgi => "uwsgi",
             Protocol::Scgi => "scgi",
             Protocol::Memcached => "memcached",
-            Protocol::Grpc if question.secure.is_some() => "grpcs",
-            Protocol::Grpc => "grpc",
+            Protocol::Http2 if question.secure.is_some() => "grpcs",
+            Protocol::Http2 => "grpc",
         };
         let asked = self.origin.get_or_insert_default();
         asked.begin(scheme, ctx.now);
+        asked.has_http2 = question.protocol == Protocol::Http2;
         asked.group = match question.target {
             PassTarget::Group(id) => Some(id),
             PassTarget::Address(_) | PassTarget::Name(_) => None,
@@ -285,13 +286,12 @@ impl Answer {
                     return Err(NextStep::Fail(500));
                 };
                 let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
-                let head = proxied::write(&scope, plan, url, asking);
-                if !head.has_encodable_line() {
-                    return Err(proxied::refuse_unsendable(request, site, ctx));
+                match proxied::message(&scope, plan, url, asking) {
+                    Some(message) => message,
+                    None => return Err(proxied::refuse_unsendable(request, site, ctx)),
                 }
-                head.into()
             }
-            Protocol::Grpc => {
+            Protocol::Http2 => {
                 let Some(url) = proxied::pass_url(&scope) else { return Err(NextStep::Fail(500)) };
                 let head = grpc::write(&scope, url, body_len);
                 if !head.is_encodable() {
@@ -329,6 +329,7 @@ impl Answer {
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
         request.origin_target.clear();
+        // As in nginx, lines about HTTP/2 upstreams have no target.
         if let UpstreamMessage::Http(head) = &message {
             request.origin_target.extend_from_slice(head.target());
         }
@@ -336,7 +337,7 @@ impl Answer {
             affinity,
             bound_by,
             target,
-            protocol: pass.conf.protocol,
+            protocol: pass.protocol(),
             settings: origin_settings(request, &settings.origin),
             message,
             body,
@@ -418,7 +419,7 @@ fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestB
         Some(proxied) => proxied.sends_chunks(),
         None => match pass.conf.protocol {
             Protocol::FastCgi => !pass.is_pool,
-            protocol => protocol == Protocol::Grpc,
+            protocol => protocol == Protocol::Http2,
         },
     };
     !location.settings.origin.request_buffering
@@ -474,7 +475,7 @@ fn read_address(
     request.pass_address = text;
     let read = match pass.conf.protocol {
         Protocol::Uwsgi => Some(bolide_conf::uwsgi_url::read(&request.pass_address)),
-        Protocol::Grpc => Some(grpc::read_url(&request.pass_address)),
+        Protocol::Http2 => Some(grpc::read_url(&request.pass_address)),
         _ => None,
     };
     if let Some(url) = read {

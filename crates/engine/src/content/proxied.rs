@@ -11,7 +11,10 @@ use std::sync::Arc;
 use bolide_conf::model::{Protocol, ProxyUrl, ProxyVersion};
 use bolide_http::escape::{UriPart, push_uri};
 use bolide_http::trace_context::TRACEPARENT;
-use bolide_http::{Hops, Method, Name, RequestBody, UpstreamHead, UpstreamVersion};
+use bolide_http::{
+    Hops, Http2Head, Method, Name, RequestBody, Scheme, UpstreamHead, UpstreamMessage,
+    UpstreamVersion,
+};
 use bolide_upstream::request::PassTarget;
 
 use crate::caching::fronts::is_trusted;
@@ -112,8 +115,25 @@ pub(crate) fn target(
     target::find(cut.origin, cut.rest, Some(usual), Protocol::Http, location, site)
 }
 
-/// Writes the head of the upstream request.
-pub(crate) fn write(
+/// Writes the head of the upstream request; none if it cannot be sent.
+pub(crate) fn message(
+    scope: &VariableScope<'_>,
+    plan: &ProxyPlan,
+    url: &ProxyUrl,
+    asking: Asking<'_>,
+) -> Option<UpstreamMessage> {
+    let head = write(scope, plan, url, asking);
+    if !plan.speaks_http2() {
+        return head.has_encodable_line().then(|| head.into());
+    }
+    let scheme = if url.secure { Scheme::Https } else { Scheme::Http };
+    // As in nginx: who sets `Host` gets that field.
+    let authority = if plan.decides(b"host") { &[] } else { &*url.host };
+    let head = Http2Head::of(&head, scheme, authority);
+    head.is_encodable().then(|| head.into())
+}
+
+fn write(
     scope: &VariableScope<'_>,
     plan: &ProxyPlan,
     url: &ProxyUrl,
@@ -121,7 +141,7 @@ pub(crate) fn write(
 ) -> UpstreamHead {
     let version = match plan.settings.version {
         ProxyVersion::V10 => UpstreamVersion::V10,
-        ProxyVersion::V11 => UpstreamVersion::V11,
+        ProxyVersion::V11 | ProxyVersion::V2 => UpstreamVersion::V11,
     };
     let method = |out: &mut Vec<u8>| push_method(scope, plan, asking.as_get, out);
     let mut head = UpstreamHead::new(version, method, |out| push_target(scope, url, out));

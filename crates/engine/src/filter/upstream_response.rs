@@ -462,5 +462,5 @@ fn answer_with_inflow(
 fn may_be_trailed(request: &Request, answer: &Answer, location: &CompiledLocation) -> bool {
     request.head().version >= HttpVersion::Http2
         && location.settings.origin.proxy.pass_trailers
-        && answer.origin.as_ref().is_some_and(|asked| asked.has_http2())
+        && answer.origin.as_ref().is_some_and(|asked| asked.has_http2)
 }

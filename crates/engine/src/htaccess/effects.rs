@@ -236,7 +236,7 @@ pub(crate) fn push_params(
         | Protocol::Uwsgi
         | Protocol::Scgi
         | Protocol::Memcached
-        | Protocol::Grpc => {}
+        | Protocol::Http2 => {}
     }
 }
 

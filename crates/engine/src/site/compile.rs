@@ -261,9 +261,14 @@ fn secure(locations: &mut [CompiledLocation]) -> Vec<Arc<model::OriginTlsConf>> 
             continue;
         }
         let conf = &location.settings.origin.proxy.tls;
-        pass.secure = Some(*known.entry(Arc::as_ptr(conf)).or_insert_with(|| {
-            if all.last() != Some(conf) {
-                all.push(Arc::clone(conf));
+        let offers_http2 = pass.protocol() == Protocol::Http2;
+        pass.secure = Some(*known.entry((Arc::as_ptr(conf), offers_http2)).or_insert_with(|| {
+            let conf = match offers_http2 {
+                true => Arc::new(model::OriginTlsConf { offers_http2, ..(**conf).clone() }),
+                false => Arc::clone(conf),
+            };
+            if all.last() != Some(&conf) {
+                all.push(conf);
             }
             all.len() as u32 - 1
         }));

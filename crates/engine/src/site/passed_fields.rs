@@ -10,7 +10,15 @@ use crate::caching::Caching;
 impl UpstreamPass {
     /// Whether the upstream speaks HTTP in any version.
     pub(crate) fn is_http(&self) -> bool {
-        self.proxied.is_some() || self.conf.protocol == Protocol::Grpc
+        self.proxied.is_some() || self.conf.protocol == Protocol::Http2
+    }
+
+    /// What is spoken with the upstream.
+    pub(crate) fn protocol(&self) -> Protocol {
+        match &self.proxied {
+            Some(plan) if plan.speaks_http2() => Protocol::Http2,
+            _ => self.conf.protocol,
+        }
     }
 }
 

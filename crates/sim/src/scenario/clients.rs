@@ -111,7 +111,7 @@ impl Scenario {
             Self::CacheDisk => ClientProfile { requests_max: 20, client_fault_in: 20, ..cache },
             Self::CacheChange => ClientProfile { client_fault_in: 8, requests_max: 16, ..cache },
             Self::CacheOrigin => ClientProfile { client_fault_in: 4, read_max: 32 * 1024, ..cache },
-            Self::Grpc => ClientProfile {
+            Self::Grpc | Self::ProxyHttp2 => ClientProfile {
                 mix: RequestMix::Apps,
                 client_fault_in: 4,
                 read_max: 32 * 1024,

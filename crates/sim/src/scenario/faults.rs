@@ -46,6 +46,7 @@ impl Scenario {
             | Self::Uwsgi
             | Self::Scgi
             | Self::Grpc
+            | Self::ProxyHttp2
             | Self::QuicTangle => FaultRates {
                 app_fault_in: 4,
                 refuse_in: 10,

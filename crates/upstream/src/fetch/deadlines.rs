@@ -47,7 +47,7 @@ impl Fetch {
                 let read = trial.last_received.after(settings.read_timeout);
                 // An upstream that speaks HTTP/2 says more than its response, and may say it first.
                 let is_heard = match self.request.protocol {
-                    Protocol::Grpc => self.state == FetchState::Answering,
+                    Protocol::Http2 => self.state == FetchState::Answering,
                     _ => trial.received > 0,
                 };
                 let reads =

@@ -36,6 +36,11 @@ impl ProxyPlan {
 
     /// Whether a body of unknown length can be sent.
     pub(crate) fn sends_chunks(&self) -> bool {
-        self.settings.version == ProxyVersion::V11
+        self.settings.version != ProxyVersion::V10
+    }
+
+    /// Whether requests are sent over HTTP/2.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        self.settings.version == ProxyVersion::V2
     }
 }

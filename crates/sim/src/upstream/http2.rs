@@ -1,4 +1,4 @@
-//! The same applications behind HTTP/2, as `grpc_pass` asks them: a request is converted to
+//! The same applications behind HTTP/2, over gRPC or not: a request is converted to
 //! FastCGI params, and the output becomes frames.
 //!
 //! An application counts every window, opens its own bit by bit, and changes its settings.
