@@ -146,6 +146,46 @@ fn a_page_is_known_by_the_way_that_led_to_it() {
 }
 
 #[test]
+fn what_the_configuration_sends_belongs_to_the_page() {
+    let app = app();
+    let pass = format!("proxy_pass http://{};", app.address());
+    let server = http(&format!(
+        "map $cookie_t $vh {{ b b.test; default a.test; }}
+         map $cookie_t $role {{ b member; default guest; }}
+         map $remote_addr $own {{ default \"$remote_addr $cookie_t\"; }}
+         server {{ {LISTEN} page_cache auto;
+             location /mapped-host {{ {pass} proxy_set_header Host $vh; }}
+             location /cookie-host {{ {pass} proxy_set_header Host $cookie_t.test; }}
+             location /role {{ {pass} proxy_set_header Role $role; }}
+             location /edited {{ {pass} more_set_input_headers \"Role: $role\"; }}
+             location /body {{ {pass} proxy_set_body $role; proxy_set_header Role $role; }}
+             location /plain {{ {pass} proxy_set_header Host $http_host;
+                 proxy_set_header X-Real-IP $own; proxy_set_header X-Own \"$cookie_t\"; }} }}"
+    ));
+    let status = |path: &str, cookie: &str| {
+        let got = server.connect().get(path, &format!("Cookie: t={cookie}\r\n"));
+        let said = got.header("x-litespeed-cache").unwrap_or("miss").to_owned();
+        (got.text(), said)
+    };
+    for path in ["/mapped-host", "/cookie-host", "/role", "/edited", "/body"] {
+        let (of_a, _) = status(path, "a");
+        let (of_b, said) = status(path, "b");
+        assert_eq!(said, "miss", "{path}");
+        assert_ne!(of_a.replace("cookie=t=a", ""), of_b.replace("cookie=t=b", ""), "{path}");
+        for (cookie, expected) in [("a", &of_a), ("b", &of_b)] {
+            let (text, said) = status(path, cookie);
+            assert_eq!((&text, said.contains("hit")), (expected, true), "{path}");
+        }
+    }
+    // What only says who the client is makes no page of its own.
+    let first = status("/plain", "a");
+    let second = status("/plain", "b");
+    assert_eq!((second.0, second.1.contains("hit")), (first.0, true));
+    let purged = ask(&server, "PURGE /role HTTP/1.1\r\nHost: localhost");
+    assert_eq!((purged.status, purged.header("x-purged-objects")), (200, Some("2")));
+}
+
+#[test]
 fn a_host_that_the_application_sees_belongs_to_the_page() {
     let app = app();
     let server = http(&format!(

@@ -49,19 +49,7 @@ impl Template {
     pub fn follows_target(&self) -> bool {
         self.0.iter().all(|part| match part {
             TemplatePart::Text(_) => true,
-            TemplatePart::Var(var) => matches!(
-                var,
-                Var::Uri
-                    | Var::RequestUri
-                    | Var::Args
-                    | Var::IsArgs
-                    | Var::Arg(_)
-                    | Var::Host
-                    | Var::Hostname
-                    | Var::ServerName
-                    | Var::DocumentRoot
-                    | Var::Capture(_)
-            ),
+            TemplatePart::Var(var) => var.follows_target(),
         })
     }
 
@@ -107,6 +95,26 @@ impl Template {
             Some(TemplatePart::Text(text)) => text,
             _ => b"",
         }
+    }
+}
+
+impl Var {
+    /// Whether its value is the same for all requests for one target of one host.
+    #[must_use]
+    pub const fn follows_target(&self) -> bool {
+        matches!(
+            self,
+            Self::Uri
+                | Self::RequestUri
+                | Self::Args
+                | Self::IsArgs
+                | Self::Arg(_)
+                | Self::Host
+                | Self::Hostname
+                | Self::ServerName
+                | Self::DocumentRoot
+                | Self::Capture(_)
+        )
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod purge;
 pub(crate) mod reach;
 pub(crate) mod request_cache_control;
 pub(crate) mod revalidate;
+mod selectors;
 mod server_addresses;
 pub(crate) mod shortcut;
 mod transaction;
@@ -31,5 +32,6 @@ pub(crate) mod zone;
 
 pub(crate) use arrival::{InternalRedirect, RequestArrival, varying_origin};
 pub(crate) use policy::{CacheNamespaces, CacheSpace, Caching, STALE_FOR_EVER, StaleCause};
+pub(crate) use selectors::selectors;
 pub use transaction::Recalled;
 pub(crate) use transaction::{CacheReason, CacheTransaction, StoreIntent, UpstreamCacheStatus};

@@ -149,8 +149,10 @@ pub(crate) struct CompiledLocation {
     pub(crate) may_refuse: bool,
     /// The `…_pass` that answers, if there is one.
     pub(crate) pass: Option<Arc<UpstreamPass>>,
-    /// Whether more than the target may select the upstream.
+    /// Whether more than the target may select the upstream, or the page there.
     pub(crate) varies_origin: bool,
+    /// The texts of upstream requests that page keys have; none without a page cache.
+    pub(crate) selectors: Box<[bolide_conf::vars::Template]>,
     /// Whether `fastcgi_cache_purge` and its kin purge by each request.
     pub(crate) purges_key: bool,
     /// The compiled cache directives.

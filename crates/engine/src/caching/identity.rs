@@ -168,7 +168,8 @@ pub(crate) fn write_arrival(
     out.push(b'?');
     rules::query_of(out, request.args(), &caching.policy, environment);
     let origin = location.pass.as_ref().map(|pass| &pass.conf.to).and_then(varying_origin);
-    if location.fixed_root.is_some() && origin.is_none() {
+    let sent = if caching.is_page() { &location.selectors[..] } else { &[] };
+    if location.fixed_root.is_some() && origin.is_none() && sent.is_empty() {
         return;
     }
     preview(scope, |scope| {
@@ -176,9 +177,11 @@ pub(crate) fn write_arrival(
             out.push(b'\0');
             scope.push_root(location, out);
         }
-        if let Some(template) = origin {
-            out.push(b'\0');
+        for template in origin.into_iter().chain(sent) {
+            let start = out.len();
             scope.expand(template, out);
+            let len = (out.len() - start) as u64;
+            out.extend_from_slice(&len.to_be_bytes());
         }
     });
 }

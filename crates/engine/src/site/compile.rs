@@ -19,7 +19,7 @@ use super::{
     Builtin, ClientTrust, CompiledLocation, CompiledServer, DisabledProtocols, HeaderRule, Hidden,
     Site, UpstreamPass,
 };
-use crate::caching::{Caching, varying_origin};
+use crate::caching::{Caching, selectors, varying_origin};
 use crate::content::params::ParamPlan;
 use crate::content::proxied::ProxyPlan;
 use crate::delivery::DeliveryRules;
@@ -252,7 +252,7 @@ fn origin(
 /// Gives locations that may use TLS to upstreams their index into the TLS settings.
 fn secure(locations: &mut [CompiledLocation]) -> Vec<Arc<model::OriginTlsConf>> {
     let mut all: Vec<Arc<model::OriginTlsConf>> = Vec::new();
-    let mut known: HashMap<*const model::OriginTlsConf, u32> = HashMap::new();
+    let mut known: HashMap<(*const model::OriginTlsConf, bool), u32> = HashMap::new();
     for location in locations {
         let Some(pass) = location.pass.as_mut().and_then(Arc::get_mut) else { continue };
         // The scheme of a text with variables is unknown.
@@ -282,7 +282,7 @@ fn hidden(settings: &model::OriginSettings, protocol: Protocol) -> Hidden {
         Protocol::FastCgi | Protocol::Lsapi | Protocol::Scgi | Protocol::Memcached => {
             &HIDDEN_OF_SCRIPTS[..]
         }
-        Protocol::Grpc => &HIDDEN_OF_GRPC,
+        Protocol::Http2 => &HIDDEN_OF_GRPC,
         Protocol::Uwsgi => &[],
     };
     let hidden: Vec<&[u8]> = HIDDEN
@@ -365,6 +365,8 @@ fn location(
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
     let selects_by_client = selects_by_client(conf);
+    let caching = Caching::new(settings);
+    let selectors = selectors(conf, caching.as_ref());
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     CompiledLocation {
         key_name: match &conf.matcher {
@@ -391,9 +393,10 @@ fn location(
             _ => None,
         },
         varies_origin: matches!(&conf.handler, model::Handler::Pass(pass)
-            if varying_origin(&pass.to).is_some()),
+            if varying_origin(&pass.to).is_some() || !selectors.is_empty()),
+        selectors,
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
-        caching: Caching::new(settings),
+        caching,
         try_files: conf.try_files.clone(),
         debugs: debugs(settings),
         row: None,
