@@ -362,6 +362,42 @@ fn authentication_comes_before_any_rule() {
 }
 
 #[test]
+fn an_expression_about_the_user_asks_for_a_password() {
+    let server = http(&format!(
+        "set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP; server {{ {LISTEN} {ON} }}"
+    ));
+    let root = server.www("").display().to_string();
+    let auth = format!("AuthType Basic\nAuthName \"staff\"\nAuthUserFile {root}/.htpasswd\n");
+    let one = "Require expr \"%{REMOTE_USER} == 'bob'\"";
+    let rules = [
+        ("is", one.to_owned(), [401, 200, 401]),
+        ("set", "Require expr -n %{REMOTE_USER}".to_owned(), [401, 200, 200]),
+        ("all", format!("<RequireAll>\nRequire valid-user\n{one}\n</RequireAll>"), [401, 200, 401]),
+        ("any", format!("<RequireAny>\nRequire all denied\n{one}\n</RequireAny>"), [401, 200, 401]),
+        ("no", "Require expr \"%{REMOTE_USER} != 'bob'\"".to_owned(), [200, 200, 200]),
+        ("other", "Require expr \"%{REQUEST_METHOD} == 'PUT'\"".to_owned(), [403, 403, 403]),
+    ];
+    let hash = "{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=";
+    put(server.www(".htpasswd"), &format!("bob:{hash}\neve:{hash}\n"));
+    let users = ["", "Authorization: Basic Ym9iOnB3\r\n", "Authorization: Basic ZXZlOnB3\r\n"];
+    for (name, rule, statuses) in rules {
+        put(server.www(&format!("{name}/.htaccess")), &format!("{auth}{rule}\n"));
+        put(server.www(&format!("{name}/x.txt")), "x");
+        let path = format!("/{name}/x.txt");
+        let found = users.map(|fields| server.connect().get(&path, fields).status);
+        assert_eq!(found, statuses, "{rule}");
+    }
+    // The address of the connection is not the one that a proxy reports.
+    for (name, address) in [("near", "127.0.0.1"), ("far", "10.0.0.9")] {
+        let rule = format!("Require expr \"%{{CONN_REMOTE_ADDR}} == '{address}'\"\n");
+        put(server.www(&format!("{name}/.htaccess")), &rule);
+        put(server.www(&format!("{name}/x.txt")), "x");
+    }
+    let ask = |path: &str| server.connect().get(path, "X-Real-IP: 10.0.0.9\r\n").status;
+    assert_eq!((ask("/near/x.txt"), ask("/far/x.txt")), (200, 403));
+}
+
+#[test]
 fn internal_rewrites_are_repeated_up_to_a_limit() {
     let server = tree(
         ON,

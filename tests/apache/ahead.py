@@ -8,8 +8,9 @@ FILES = {"index.html": "index\n", "a.txt": "a\n", "b.txt": "b\n", "d/c.txt": "c\
          "users/.htaccess": "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n",
          "users/u.txt": "u\n", "gone/.htaccess": "RewriteEngine on\nRewriteRule ^g - [G]\nRewriteRule ^r$ /a.txt [R]\n",
          "gone/r": "r\n", "gone/g": "g\n", "moved/.htaccess": "RewriteEngine on\nRewriteRule ^in$ /b.txt\n", "moved/in": "i\n",
-         ".htpasswd": "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"}
+         ".htpasswd": "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\neve:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"}
 BOB = {"Authorization": "Basic Ym9iOnB3"}
+EVE = {"Authorization": "Basic ZXZlOnB3"}
 ON = "RewriteEngine on\n"
 PATHS = ["/a.txt", "/d/c.txt", "/d/", "/d", "/", "/none", "/none/more", "/closed/x.txt", "/users/u.txt", "/gone/g",
          "/gone/r", "/moved/in", "/.htaccess"]
@@ -20,6 +21,12 @@ ASK = ["/ask?" + path for path in PATHS] + ["/ask?a.txt", "/ask?d/c.txt", "/ask?
 
 def site(name, text, requests, more=None):
     return f"ahead-{name}", {".htaccess": text, **FILES, **(more or {})}, requests
+
+
+def of_user(name, rule):
+    """A rule about the user, asked by nobody and by two."""
+    text = "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\n" + rule
+    return site(f"user-{name}", text, ["/a.txt", ("GET", "/a.txt", BOB), ("GET", "/a.txt", EVE)])
 
 
 def asks(test, subject="%{QUERY_STRING}", rest=""):
@@ -59,6 +66,13 @@ AHEAD = [
          [("GET", "/home/x.txt", BOB), ("GET", "/home/none", BOB), "/home/x.txt"], {"of-bob/x.txt": "bob's\n"}),
     site("la-f-user", "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n"
          + shows("LA-F:REMOTE_USER", ""), [("GET", path, BOB) for path in PATHS[:6]] + ["/a.txt"]),
+    of_user("equal", "Require expr \"%{REMOTE_USER} == 'bob'\"\n"),
+    of_user("matched", "Require expr \"%{REMOTE_USER} =~ /^b/\"\n"),
+    of_user("set", "Require expr \"-n %{REMOTE_USER}\"\n"),
+    of_user("unequal", "Require expr \"%{REMOTE_USER} != 'bob'\"\n"),
+    of_user("all", "<RequireAll>\nRequire valid-user\nRequire expr \"%{REMOTE_USER} == 'bob'\"\n</RequireAll>\n"),
+    of_user("any", "<RequireAny>\nRequire all denied\nRequire expr \"%{REMOTE_USER} in {'bob'}\"\n</RequireAny>\n"),
+    of_user("other", "Require expr \"%{REQUEST_METHOD} == 'PUT'\"\n"),
     site("la-u-env", "SetEnvIf Request_URI c.txt WHICH=c\n" + shows("LA-U:ENV:WHICH"), PATHS),
     site("la-u-bare", shows("LA-U:REQUEST_URI", ""), ["/a.txt", "/none"]),
     site("loop", ON + "RewriteCond %{REQUEST_URI}x -U\nRewriteRule ^(.*)$ - [E=A:1]\nHeader set X-A %{A}e env=A\n",

@@ -77,6 +77,8 @@ pub(crate) enum Requirement {
     ValidUser,
     Group(Vec<Box<[u8]>>),
     Expr(Expr),
+    /// An expression with `%{REMOTE_USER}`: as in Apache, a password may help where it is false.
+    ExprOfUser(Expr),
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
@@ -123,7 +125,7 @@ impl Requirement {
     /// Whether its result depends on the user.
     pub(crate) fn asks_for_user(&self) -> bool {
         match self {
-            Self::User(_) | Self::ValidUser | Self::Group(_) => true,
+            Self::User(_) | Self::ValidUser | Self::Group(_) | Self::ExprOfUser(_) => true,
             Self::All(rules) | Self::Any(rules) => rules.iter().any(Self::asks_for_user),
             Self::Not(rule) | Self::For(_, rule) => rule.asks_for_user(),
             _ => false,
@@ -179,6 +181,7 @@ impl Requirement {
                 by.world.user().is_some() && names.iter().any(|name| by.world.is_in_group(name)),
             ),
             Self::Expr(expr) => plain(expr.holds(by)?),
+            Self::ExprOfUser(expr) => of_user(expr.holds(by)?),
             Self::Not(rule) => match rule.judge(method, by)? {
                 AuthzStatus::Granted => AuthzStatus::Denied,
                 AuthzStatus::Denied | AuthzStatus::Neutral => AuthzStatus::Neutral,

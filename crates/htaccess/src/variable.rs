@@ -31,6 +31,8 @@ pub enum RequestVariable {
     QueryString,
     /// The client's address.
     RemoteAddr,
+    /// The address of the connection's other end, which may be a proxy.
+    ConnRemoteAddr,
     /// The client's port.
     RemotePort,
     /// The user.
@@ -143,7 +145,8 @@ impl Variable {
             "REQUEST_SCHEME" => Of::RequestScheme,
             "THE_REQUEST" => Of::TheRequest,
             "QUERY_STRING" => Of::QueryString,
-            "REMOTE_ADDR" | "REMOTE_HOST" | "CONN_REMOTE_ADDR" => Of::RemoteAddr,
+            "REMOTE_ADDR" | "REMOTE_HOST" => Of::RemoteAddr,
+            "CONN_REMOTE_ADDR" => Of::ConnRemoteAddr,
             "REMOTE_PORT" => Of::RemotePort,
             "REMOTE_USER" => Of::RemoteUser,
             "AUTH_TYPE" => Of::AuthType,

@@ -301,6 +301,10 @@ impl<'a> RequestWorld<'a> {
                 address(out, request.client(conn));
                 b""
             }
+            RequestVariable::ConnRemoteAddr => {
+                address(out, conn.remote);
+                b""
+            }
             RequestVariable::RemotePort => {
                 return self.push_port(request.client(conn).port(), out);
             }

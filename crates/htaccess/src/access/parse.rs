@@ -79,10 +79,20 @@ fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> ParseResult
                 }
                 _ => whole.rest().to_vec(),
             };
-            Requirement::Expr(expr::condition(&text)?)
+            let condition = expr::condition(&text)?;
+            match has_user(&text) {
+                true => Requirement::ExprOfUser(condition),
+                false => Requirement::Expr(condition),
+            }
         }
         _ => return Err(format!("Unknown Authz provider: {}", shown(name))),
     })
+}
+
+/// Whether an expression reads the user.
+fn has_user(expression: &[u8]) -> bool {
+    const USER: &[u8] = b"%{REMOTE_USER}";
+    expression.windows(USER.len()).any(|part| part.eq_ignore_ascii_case(USER))
 }
 
 /// `Order …`
