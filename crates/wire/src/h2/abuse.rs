@@ -38,7 +38,10 @@ const REQUEST_PAYS: u16 = 16;
 const UPDATE_COSTS: usize = 256;
 /// The fraction of each limit that one second gives credit for.
 const SECOND_PAYS: u16 = 64;
-const SPELLS_PER_SECOND: u32 = (1_000_000_000 / PREMATURE_FOR) as u32;
+/// The spells that time is counted in: a stream from before the previous one has waited for at
+/// least one, and one that has waited for [`PREMATURE_FOR`] is always among these.
+const SPELL: u64 = PREMATURE_FOR / 2;
+const SPELLS_PER_SECOND: u32 = (1_000_000_000 / SPELL) as u32;
 
 /// The kinds of frames that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +89,7 @@ pub(super) struct Abuse {
     patience: WastePatience,
     /// Streams above this id were opened by the bytes of the current call.
     opened_before: u32,
-    /// The current one of the spells of [`PREMATURE_FOR`] that time consists of. It fits: the clock
-    /// begins with the machine.
+    /// The current [`SPELL`]. It fits: the clock begins with the machine.
     spell: u32,
     /// The last stream that was opened before this spell. Streams are numbered in order, so that
     /// this and the next number tell which ones have waited.
@@ -133,7 +135,7 @@ impl Abuse {
     /// Begins a call of `receive`; `last` is the highest stream before it.
     pub(super) fn begin(&mut self, now: Now, last: u32) {
         self.opened_before = last;
-        let spell = (now.mono.as_nanos() / PREMATURE_FOR) as u32;
+        let spell = (now.mono.as_nanos() / SPELL) as u32;
         if spell > self.spell {
             self.rest(spell, last);
         }
