@@ -3,6 +3,13 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+/// The status of a response that ends an exchange: it has three digits, and one below 200 would
+/// announce another head (RFC 9110 §15.2).
+#[must_use]
+pub fn final_status(word: &[u8]) -> Option<u16> {
+    number(word).and_then(|status| u16::try_from(status).ok()).filter(|it| (200..=999).contains(it))
+}
+
 /// A decimal number of digits only; `None` when empty, malformed or too large.
 #[must_use]
 pub fn number(text: &[u8]) -> Option<i64> {

@@ -48,6 +48,13 @@ pub const fn reason(code: u16) -> &'static str {
     }
 }
 
+/// Whether a response with `code` is the last one to its request. Other statuses below 200 announce
+/// it (RFC 9110 §15.2); 101 ends HTTP on the connection.
+#[must_use]
+pub const fn ends_exchange(code: u16) -> bool {
+    matches!(code, 101 | 200..=999)
+}
+
 /// Whether a response with `code` never has a body (RFC 9110 §6.4.1).
 #[must_use]
 pub const fn is_bodiless(code: u16) -> bool {

@@ -118,6 +118,14 @@ const EARLY_PRIORITIES_MAX: usize = 32;
 /// are rejected.
 const LINGERING_MAX: usize = 64;
 
+/// The kind of a response head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum H3HeadKind {
+    /// Another one follows.
+    Interim,
+    Final,
+}
+
 /// One HTTP/3 connection.
 #[derive(Debug, Default)]
 pub struct H3Conn {
@@ -297,12 +305,26 @@ impl H3Conn {
         (BODY_WINDOW as usize).saturating_sub(held)
     }
 
-    /// Responds to a request. An interim response (1xx) is followed by another one.
+    /// Announces a response by the head of an interim one (1xx except 101).
+    pub fn announce(&mut self, stream: StreamId, head: &ResponseHead) {
+        let _is_late = self.queue_head(stream, head, H3HeadKind::Interim);
+    }
+
+    /// Responds to a request.
     ///
     /// # Errors
     ///
-    /// [`RespondError`] if the stream is gone or its final response has begun.
+    /// [`RespondError`] if the stream is gone or its response has begun.
     pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+        self.queue_head(stream, head, H3HeadKind::Final)
+    }
+
+    fn queue_head(
+        &mut self,
+        stream: StreamId,
+        head: &ResponseHead,
+        kind: H3HeadKind,
+    ) -> Result<(), RespondError> {
         let (slot, stream) = self.streams.find(stream).ok_or(RespondError)?;
         if stream.fate == H3StreamFate::Dead {
             self.forget(slot);
@@ -323,7 +345,7 @@ impl H3Conn {
         } else {
             send.rest.push_back(encoded.bytes);
         }
-        if head.status >= 200 {
+        if kind == H3HeadKind::Final {
             send.is_answered = true;
             send.body = encoded.body;
             send.is_framed = encoded.body == H3Body::Unknown;
@@ -335,8 +357,7 @@ impl H3Conn {
 
     /// Queues `100 (Continue)`, unless the client has its response.
     pub fn send_continue(&mut self, stream: StreamId) {
-        let head = ResponseHead { status: 100, ..ResponseHead::default() };
-        let _is_late = self.respond(stream, &head);
+        self.announce(stream, &ResponseHead { status: 100, ..ResponseHead::default() });
     }
 
     /// The response that was given to [`Self::respond`] has a pace: its head is sent as

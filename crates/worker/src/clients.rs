@@ -10,7 +10,6 @@ use bolide_base::{Instant, Slab, SlabKey};
 use bolide_engine::{BackgroundCapacity, ConnInfo, SiteRef};
 use bolide_http::ResponseHead;
 use bolide_io::Fd;
-use bolide_wire::h1::Replies;
 use bolide_wire::{StreamId, StreamOwner};
 
 use crate::env::WorkerEnv;
@@ -89,24 +88,18 @@ impl Clients {
     }
 
     /// Sends an interim response. An exchange that is gone or has responded has no use for it.
-    pub(crate) fn interim(
-        &mut self,
-        owner: Owner,
-        stream: StreamId,
-        head: &ResponseHead,
-        replies: &mut Replies,
-    ) {
+    pub(crate) fn interim(&mut self, owner: Owner, stream: StreamId, head: &ResponseHead) {
         match owner {
             Owner::Tcp(conn) => {
                 let framing = self.tcp.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
                 if let Some(framing) = framing {
-                    let _ = framing.respond(stream, head, replies);
+                    framing.announce(stream, head);
                     self.tcp.mark_dirty(conn);
                 }
             }
             Owner::Quic(conn) => {
                 if let Some(found) = self.quic.conns.get_mut(conn) {
-                    let _ = found.h3.respond(stream, head);
+                    found.h3.announce(stream, head);
                     self.quic.mark(conn);
                 }
             }

@@ -104,8 +104,7 @@ impl<I: Io> Requests<I> {
             StepEffect::FetchDrop => self.drop_fetch(key),
             StepEffect::Interim(head) => {
                 if let Some(live) = self.exchanges.live.get(key) {
-                    let replies = &mut self.env.scratch.replies;
-                    self.clients.interim(live.owner, live.stream, &head, replies);
+                    self.clients.interim(live.owner, live.stream, &head);
                 }
             }
             StepEffect::Deadline(at) => {

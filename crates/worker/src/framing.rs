@@ -170,6 +170,14 @@ impl ConnFraming {
         }
     }
 
+    /// Sends an interim response.
+    pub(crate) fn announce(&mut self, stream: StreamId, head: &ResponseHead) {
+        match self {
+            Self::H1(conn) => conn.announce(stream, head),
+            Self::H2(conn) => conn.announce(stream, head),
+        }
+    }
+
     /// Sends a response; returns how many bytes of it are sent regardless of its rate limit.
     pub(crate) fn respond(
         &mut self,

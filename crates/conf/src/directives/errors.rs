@@ -27,10 +27,14 @@ fn error_page(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (overwrite, statuses) = match node.arg(last - 1) {
         [b'=', ..] if last == 1 => return Err(invalid_value(node.arg(0))),
         b"=" => (Overwrite::Target, last - 1),
-        word @ [b'=', digits @ ..] => match values::number(digits).map(u16::try_from) {
-            Some(Ok(status)) => (Overwrite::Status(status), last - 1),
-            _ => return Err(invalid_value(word)),
-        },
+        word @ [b'=', digits @ ..] => {
+            match (values::final_status(digits), values::number(digits)) {
+                (Some(status), _) => (Overwrite::Status(status), last - 1),
+                // As in nginx, this is the same as `=`.
+                (None, Some(0)) => (Overwrite::Target, last - 1),
+                _ => return Err(invalid_value(word)),
+            }
+        }
         _ => (Overwrite::Keep, last),
     };
     let target = r.template(node.arg(last))?;

@@ -142,9 +142,9 @@ fn try_files(r: &mut ConfReader, node: &Node) -> ReadResult {
     }
     let word = node.arg(last);
     let fallback = match word {
-        [b'=', digits @ ..] => match values::number(digits).map(u16::try_from) {
-            Some(Ok(status @ 0..=999)) => Fallback::Status(status),
-            _ => return Err(ReadFault::Text(format!("invalid code \"{}\"", show(word)))),
+        [b'=', digits @ ..] => match values::final_status(digits) {
+            Some(status) => Fallback::Status(status),
+            None => return Err(ReadFault::Text(format!("invalid code \"{}\"", show(word)))),
         },
         [b'@', ..] => Fallback::Named(Arc::from(word)),
         _ => Fallback::Uri(r.template(word)?),

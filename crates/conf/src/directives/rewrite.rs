@@ -101,8 +101,8 @@ fn rewrite(r: &mut ConfReader, node: &Node) -> ReadResult {
 
 fn return_(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
-    let made = match values::number(word).map(u16::try_from) {
-        Some(Ok(status @ 0..=999)) => {
+    let made = match values::final_status(word) {
+        Some(status) => {
             let body = match node.args_count() {
                 1 => ReturnBody::None,
                 _ => {

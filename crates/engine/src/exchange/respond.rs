@@ -1,5 +1,6 @@
 //! The last step before any response is sent, and the head of those that this server generates.
 
+use bolide_http::status::ends_exchange;
 use bolide_http::{Method, Name};
 
 use crate::answer::Answer;
@@ -39,7 +40,11 @@ impl Exchange {
             return Ok(end_mirror(self, site, ctx));
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
-        debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");
+        debug_assert!(
+            ends_exchange(self.answer.head.status),
+            "{} is no status of a response",
+            self.answer.head.status
+        );
         if self.answer.held == AnswerHold::No {
             finish_body(&mut self.request, &mut self.answer, site, ctx);
         }

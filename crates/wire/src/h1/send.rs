@@ -1,6 +1,7 @@
 //! The sending half: heads are encoded at once, bodies are pulled when they can be sent.
 
 use bolide_base::SendChain;
+use bolide_http::status::ends_exchange;
 use bolide_http::{FieldMap, HttpVersion, ResponseHead};
 
 use super::head::After;
@@ -37,9 +38,18 @@ impl H1Conn {
         }
     }
 
-    /// Queues the head of a response; [`Self::transmit`] pulls the body. Interim responses (1xx
-    /// except 101) may come any number of times before it; a 1.0 client gets none. `replies` caches
-    /// encoded heads of this and other connections.
+    /// Queues the head of an interim response (1xx except 101). They may come any number of times
+    /// before the response; a 1.0 client gets none.
+    pub fn announce(&mut self, stream: StreamId, head: &ResponseHead) {
+        let is_due = self.is_current(stream) && self.answer == Answer::Wanted;
+        // RFC 9110 §15.2: a 1.0 client would take it for the final response.
+        if is_due && self.asked.version == HttpVersion::Http11 {
+            encode_interim(&mut self.output, head);
+        }
+    }
+
+    /// Queues the head of the response; [`Self::transmit`] pulls the body. `replies` caches encoded
+    /// heads of this and other connections.
     ///
     /// 101 with a body of unknown length makes the connection a tunnel (RFC 9110 §7.8), if the
     /// request is complete. From then on the client's bytes are [`WireEvent::Body`] of that
@@ -58,13 +68,7 @@ impl H1Conn {
         if !self.is_current(stream) || self.answer != Answer::Wanted {
             return Err(RespondError);
         }
-        if matches!(head.status, 100..=199) && head.status != 101 {
-            // RFC 9110 §15.2: a 1.0 client would take it for the final response.
-            if self.asked.version == HttpVersion::Http11 {
-                encode_interim(&mut self.output, head);
-            }
-            return Ok(());
-        }
+        debug_assert!(ends_exchange(head.status), "{} announces a response", head.status);
         let (delimiter, mut framing, after) = frame(self.asked, head);
         if head.close || self.going || after == After::Close || !self.may_stay() {
             self.close_after_answer();

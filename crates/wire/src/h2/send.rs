@@ -32,12 +32,21 @@ enum Written {
 }
 
 impl H2Conn {
-    /// Queues a response head, and returns how many bytes it takes. After an interim response (1xx)
-    /// the stream waits for another head.
+    /// Queues the head of an interim response (1xx except 101); the stream waits for another head.
+    pub fn announce(&mut self, stream: StreamId, head: &ResponseHead) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        if self.streams.at(slot).sending == H2Sending::Waiting {
+            let id = self.streams.id(slot);
+            let len = self.output.head(id, head, 0);
+            self.streams.at(slot).head_bytes += len;
+        }
+    }
+
+    /// Queues the head of the response, and returns how many bytes it takes.
     ///
     /// # Errors
     ///
-    /// [`RespondError`] if the stream is gone or its final response has begun.
+    /// [`RespondError`] if the stream is gone or its response has begun.
     pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<u64, RespondError> {
         let slot = self.streams.slot(stream).ok_or(RespondError)?;
         let id = self.streams.id(slot);
@@ -45,13 +54,12 @@ impl H2Conn {
         if open.sending != H2Sending::Waiting {
             return Err(RespondError);
         }
-        let is_final = head.status >= 200;
         let is_empty = matches!(head.body, BodyLen::None | BodyLen::Exact(0)) && !head.trailed;
-        let ends = is_final && (is_empty || open.is_head || status::is_bodiless(head.status));
+        let ends = is_empty || open.is_head || status::is_bodiless(head.status);
         if ends {
             open.sending = H2Sending::Ended;
             self.ended.push(stream);
-        } else if is_final {
+        } else {
             open.sending = H2Sending::Body;
             open.trailed = head.trailed;
             open.chunk_size = head.chunk_size.max(1);
@@ -71,7 +79,7 @@ impl H2Conn {
         let Some(slot) = self.streams.slot(stream) else { return };
         if self.streams.at(slot).receiving == Receiving::Open {
             let head = ResponseHead { status: 100, ..ResponseHead::default() };
-            let _is_late = self.respond(stream, &head);
+            self.announce(stream, &head);
         }
     }
 

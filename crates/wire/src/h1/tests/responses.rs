@@ -168,13 +168,13 @@ fn interim_heads_come_before_the_answer_and_not_to_old_clients() {
     hints.fields.push(Name::Link, b"</a>");
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET);
-    bench.respond(stream, &hints).unwrap();
+    bench.conn.announce(stream, &hints);
     let text = bench.transmit(&mut Pieces::default());
     assert_eq!(text, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
     assert!(bench.answer(stream, b"x").starts_with("HTTP/1.1 200 OK\r\n"));
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET_10);
-    bench.respond(stream, &hints).unwrap();
+    bench.conn.announce(stream, &hints);
     assert!(!bench.conn.has_output());
     assert!(bench.answer(stream, b"x").starts_with("HTTP/1.1 200 OK\r\n"));
 }

@@ -48,7 +48,7 @@ fn connection_fields_stay_and_informational_heads_pass() {
     bench.send(&get(1));
     let mut head = plain(103, BodyLen::None);
     head.fields.push(Name::Link, b"</x>");
-    bench.respond(1, &head);
+    bench.conn.announce(bench.streams[&1], &head);
     let mut head = plain(200, BodyLen::None);
     for name in [Name::Connection, Name::KeepAlive, Name::Upgrade, Name::TransferEncoding] {
         head.fields.push(name, b"x");

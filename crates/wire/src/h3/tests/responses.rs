@@ -180,10 +180,10 @@ fn a_pending_body_goes_on_when_it_is_ready() {
 fn interim_heads_come_before_the_answer_and_not_after_it() {
     let mut world = World::new();
     let (stream, _) = world.request(0, 1, &headers(&POST), false);
-    world.conn.respond(stream, &response(103, BodyLen::None)).unwrap();
-    world.conn.respond(stream, &response(103, BodyLen::None)).unwrap();
+    world.conn.announce(stream, &response(103, BodyLen::None));
+    world.conn.announce(stream, &response(103, BodyLen::None));
     world.conn.respond(stream, &response(200, BodyLen::None)).unwrap();
-    assert!(world.conn.respond(stream, &response(103, BodyLen::None)).is_err());
+    world.conn.announce(stream, &response(103, BodyLen::None));
     assert!(world.conn.respond(stream, &response(200, BodyLen::None)).is_err());
     world.transmit();
     let sent: Vec<_> = world.frames(0).iter().map(|(_, head)| lines(head)[0].1.clone()).collect();
@@ -196,7 +196,7 @@ fn interim_heads_come_before_the_answer_and_not_after_it() {
 fn an_interim_head_may_leave_long_before_the_answer() {
     let mut world = World::new();
     let (stream, _) = world.request(0, 1, &headers(&POST), false);
-    world.conn.respond(stream, &response(103, BodyLen::None)).unwrap();
+    world.conn.announce(stream, &response(103, BodyLen::None));
     world.transmit();
     assert_eq!(world.frames(0).len(), 1);
     assert!(!world.conn.has_output());
