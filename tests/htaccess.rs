@@ -362,6 +362,66 @@ fn authentication_comes_before_any_rule() {
 }
 
 #[test]
+fn a_listing_shows_what_the_client_may_ask_for() {
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on; autoindex on; autoindex_format json;
+             location /all/own/ {{ deny all; }} }}"
+    ));
+    let root = server.www("").display().to_string();
+    let auth = format!(
+        "AuthType Basic\nAuthName \"staff\"\nAuthUserFile {root}/.htpasswd\nRequire valid-user\n"
+    );
+    put_all(
+        &server,
+        &[
+            (".htpasswd", "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"),
+            (
+                "all/.htaccess",
+                "<Files secret.txt>\nRequire all denied\n</Files>\n\
+                 <FilesMatch \"^hid\">\nRequire all denied\n</FilesMatch>\n",
+            ),
+            ("all/a.txt", "a"),
+            ("all/secret.txt", "s"),
+            ("all/hidden.txt", "h"),
+            ("all/closed/.htaccess", "Require all denied\n"),
+            ("all/far/.htaccess", "Require ip 192.0.2.1\n"),
+            ("all/near/.htaccess", "Require ip 127.0.0.1\n"),
+            ("all/pw/.htaccess", &auth),
+            ("all/own/x.txt", "the configuration decides there"),
+            ("all/plain/x.txt", "x"),
+            ("all/broken/.htaccess", "No such directive\n"),
+            ("staff/.htaccess", &auth),
+            ("staff/a.txt", "a"),
+            ("staff/more/.htaccess", "Require valid-user\n"),
+            ("staff/eve/.htaccess", "Require user eve\n"),
+            ("bald/b.txt", "b"),
+            ("bald/closed/.htaccess", "Order allow,deny\nDeny from all\n"),
+        ],
+    );
+    let right = "Authorization: Basic Ym9iOnB3\r\n";
+    let names = |path: &str, fields: &str| {
+        let text = server.connect().get(path, fields).text();
+        let lines = text.lines().filter_map(|line| line.split("\"name\":\"").nth(1));
+        lines.map(|rest| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    for _ in 0..2 {
+        assert_eq!(names("/all/", ""), "near own plain a.txt");
+        assert_eq!(names("/staff/", right), "more a.txt");
+        assert_eq!(names("/bald/", ""), "b.txt");
+    }
+    // A change takes effect at once.
+    put(server.www("all/closed/.htaccess"), "Require all granted\n");
+    put(server.www("all/near/.htaccess"), "Require all denied\n");
+    assert_eq!(names("/all/", ""), "closed own plain a.txt");
+    for at in 0..300 {
+        fs::create_dir_all(server.www(&format!("many/{at:03}"))).unwrap();
+        let rule = if at % 3 == 0 { "Require all denied\n" } else { "Require all granted\n" };
+        put(server.www(&format!("many/{at:03}/.htaccess")), rule);
+    }
+    assert_eq!(names("/many/", "").split(' ').count(), 200);
+}
+
+#[test]
 fn an_expression_about_the_user_asks_for_a_password() {
     let server = http(&format!(
         "set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP; server {{ {LISTEN} {ON} }}"

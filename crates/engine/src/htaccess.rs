@@ -12,6 +12,7 @@ mod depart;
 pub(crate) mod effects;
 mod follow;
 mod levels;
+pub(crate) mod listed;
 mod looks;
 pub(crate) mod memory;
 mod password;

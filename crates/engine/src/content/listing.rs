@@ -1,6 +1,5 @@
 //! `autoindex`: directory listings in four formats; 403 if it is off.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
@@ -17,9 +16,11 @@ use crate::delivery::send::give_coded;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
-use crate::htaccess::effects::{lists, shown};
+use crate::htaccess::effects::lists;
+use crate::htaccess::listed::listed;
 use crate::log_lines;
 use crate::media_types::kind;
+use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
@@ -27,8 +28,9 @@ impl FileSearch {
     /// Lists the directory of the path, if `autoindex` permits it.
     pub(crate) fn listing(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         answer: &mut Answer,
+        access: &mut AccessChecks,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
@@ -54,6 +56,10 @@ impl FileSearch {
             return answer.send_listing(request, text, location, site, ctx);
         }
         if let Some(Ok(entries)) = ctx.files.listing(&self.path, ctx.now) {
+            let entries = match listed(request, answer, self, access, entries, (site, ctx)) {
+                Ok(entries) => entries,
+                Err(next) => return next,
+            };
             let job = match listing_job(request, location, entries, site, ctx) {
                 Ok(job) => job,
                 Err(next) => return next,
@@ -166,13 +172,9 @@ fn listing_job(
         },
         offset: if autoindex.localtime { ctx.clock.utc_offset() } else { 0 },
     };
-    let shown = match shown(request, location, &entries) {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(some) => Some(Arc::new(some)),
-    };
     Ok(ListingJob {
         uri: request.uri.clone(),
-        entries: shown.unwrap_or(entries),
+        entries,
         style,
         callback: callback.map(<[u8]>::to_vec),
     })

@@ -27,7 +27,7 @@ use super::body_size::{is_too_large, refuse_body};
 use super::searched::withdraw;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
-/// LIMIT: file lookups of one request.
+/// LIMIT: file lookups of one request, and of one entry of its listing.
 pub(super) const PROBES_MAX: u8 = 64;
 
 impl Exchange {
@@ -154,7 +154,16 @@ impl Exchange {
             RequestStep::IndexDirectory(index) => {
                 self.search.index_directory(&self.request, &mut self.answer, index, site, ctx)
             }
-            RequestStep::Listing => self.search.listing(&self.request, &mut self.answer, site, ctx),
+            RequestStep::Listing => {
+                let Self { request, answer, search, access, .. } = self;
+                let before = search.judged.considered();
+                let next = search.listing(request, answer, access, site, ctx);
+                if search.judged.considered() > before {
+                    // Each entry has lookups of its own.
+                    self.probes_left = PROBES_MAX;
+                }
+                next
+            }
             RequestStep::Flv => self.search.flv(&self.request, &mut self.answer, site, ctx),
             RequestStep::Mp4 => self.search.mp4(&self.request, &mut self.answer, site, ctx),
             RequestStep::File => self.search.file(&self.request, &mut self.answer, site, ctx),

@@ -6,7 +6,7 @@ use bolide_htaccess::{Admission, AuthSetup};
 use bytes::Bytes;
 
 use super::admission::AdmissionJudge;
-use super::decide::{Decided, HtaccessRequest, denied};
+use super::decide::{Decided, HtaccessRequest};
 use super::ruling::{HtaccessRuling, UserProof};
 use super::target::HtaccessTarget;
 use crate::ctx::StepCtx;
@@ -45,7 +45,7 @@ impl HtaccessRequest<'_> {
                 (ruling.user, ruling.proof) = (Some(user), Some(proof));
                 Ok(true)
             }
-            Admission::Forbidden => Err(denied(self.request, site, ctx)),
+            Admission::Forbidden => Err(self.refusal(site, ctx)),
             Admission::AsksWho | Admission::Unclear => Ok(false),
         }
     }

@@ -17,7 +17,7 @@ use bolide_http::uri::push_decoded;
 use bolide_patterns::Captures;
 
 use super::admission::AdmissionJudge;
-use super::decide::{Decided, HtaccessRequest, denied};
+use super::decide::{Decided, HtaccessRequest};
 use super::follow::DirOptionsGiven;
 use super::looks::{AheadState, LookOf, LookTarget};
 use super::ruling::HtaccessRuling;
@@ -333,7 +333,7 @@ impl HtaccessRequest<'_> {
     }
 
     /// Decides about access to the target, with the user of the current request.
-    fn admit_look(
+    pub(super) fn admit_look(
         &mut self,
         ruling: &mut HtaccessRuling,
         asking: &HtaccessRuling,
@@ -360,7 +360,7 @@ impl HtaccessRequest<'_> {
                 return Ok(());
             }
             (Admission::Open, _) => return Ok(()),
-            (Admission::Forbidden, _) => return Err(denied(self.request, site, ctx)),
+            (Admission::Forbidden, _) => return Err(self.refusal(site, ctx)),
             (Admission::Unclear, _) => return Err(NextStep::Fail(500)),
             (Admission::AsksWho, _) => {}
         }

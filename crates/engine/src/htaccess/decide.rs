@@ -64,6 +64,8 @@ pub(super) struct HtaccessRequest<'a> {
     pub(super) is_unkeyed: bool,
     /// The number of looks ahead.
     pub(super) looks: u32,
+    /// Whether a refusal is no error: a listing leaves the entry out.
+    pub(super) is_silent: bool,
 }
 
 /// Applies the `.htaccess` files on the path to a request's file.
@@ -127,8 +129,18 @@ impl<'a> HtaccessRequest<'a> {
         effort: &'a Effort,
     ) -> Self {
         let (reliance, exported) = (Reliance::default(), EnvTable::default());
-        let (is_unkeyed, looks) = (false, 0);
-        Self { request, answer, search, access, reliance, effort, exported, is_unkeyed, looks }
+        Self {
+            request,
+            answer,
+            search,
+            access,
+            reliance,
+            effort,
+            exported,
+            is_unkeyed: false,
+            looks: 0,
+            is_silent: false,
+        }
     }
 }
 
@@ -435,6 +447,16 @@ impl HtaccessRequest<'_> {
             return Err(next);
         }
         Ok(AdmittedTarget::Content)
+    }
+}
+
+impl HtaccessRequest<'_> {
+    /// The refusal of a path that is judged for another request.
+    pub(super) fn refusal(&self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        match self.is_silent {
+            true => NextStep::Fail(403),
+            false => denied(self.request, site, ctx),
+        }
     }
 }
 
