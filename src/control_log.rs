@@ -6,6 +6,7 @@ use bolide_conf::model::{Config, ErrorLog, LogLevel, LogTargetConf, Syslog, Sysl
 use bolide_worker::OpenLogs;
 
 use crate::messages::err;
+use crate::reading::HELP;
 
 /// The log of the control thread.
 #[derive(Debug)]
@@ -97,6 +98,7 @@ pub(crate) fn line(level: LogLevel, text: &str) -> String {
 }
 
 fn line_for(thread: u32, level: LogLevel, text: &str) -> String {
+    let text = text.split(HELP).next().unwrap_or_default();
     let time = String::from_utf8_lossy(clock().error_log()).into_owned();
     let pid = std::process::id();
     let mut line = format!("{time} [{}] {pid}#{thread}: {text}", level.text()).into_bytes();

@@ -28,6 +28,9 @@ pub(crate) struct Reading {
     pub(crate) outline: Outline,
 }
 
+/// What stands before a remedy, behind a message: on a terminal, but in no log.
+pub(crate) const HELP: &str = "\n  help: ";
+
 /// Why a configuration cannot be used.
 #[derive(Debug)]
 pub(crate) struct Mistakes {
@@ -138,7 +141,7 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
     for diagnostic in &outcome.diagnostics {
         let mut text = diagnostic.to_string();
         if let Some(help) = &diagnostic.help {
-            text.push_str("\n  help: ");
+            text.push_str(HELP);
             text.push_str(help);
         }
         if diagnostic.is_fatal() {

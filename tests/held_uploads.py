@@ -2,8 +2,8 @@
 
 `held_uploads.py CERT CASE@PORT`: `h2.held` and `h3.held` begin uploads that the server does not
 read yet, fill all windows that these have, and upload to another location over the same connection;
-`h2.queued` and `h3.queued` begin uploads that the server takes one by one. A case tells its
-statuses in one line.
+`h2.queued` and `h3.queued` begin uploads that the server takes one by one; `h3.left` resets held
+ones and stops no response. A case tells its statuses in one line.
 """
 
 import asyncio
@@ -111,9 +111,16 @@ async def over_h3(case, port):
             body = h3_peer.frame(h3_peer.DATA, bytes(SIZE))
             return peer.request(h3_peer.head(pseudo=pseudo) + body)
 
-        held = [begin("/" + case) for _ in range(COUNT)]
+        held = [begin("/queued" if case == "queued" else "/held") for _ in range(COUNT)]
         streams = held if case == "queued" else [begin("/ok")]
         told = [await peer.outcome(stream, LIMIT) for stream in streams]
+        if case == "left":
+            for stream in held:
+                peer._quic.reset_stream(stream, 0x10C)
+            peer.transmit()
+            told.append(await peer.outcome(begin("/ok"), LIMIT))
+            # The server is to notice before the connection ends.
+            await asyncio.sleep(1)
         return " ".join(sorted(one.removeprefix("status ") for one in told))
 
 

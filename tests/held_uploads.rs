@@ -45,6 +45,23 @@ fn uploads_that_are_held_take_nothing_from_others() {
 }
 
 #[test]
+fn a_held_upload_that_is_reset_ends_at_once() {
+    let app = TestApp::start();
+    app.hold("/held");
+    let server = server(&app);
+    let cert = server.home().dir().join("cert.pem");
+    let case = format!("h3.left@{}", server.https().port());
+    let client = std::thread::spawn(move || {
+        python(CLIENT, [cert.to_str().unwrap(), &case]).succeeded().text()
+    });
+    let ended = || server.access_log().matches("POST /held ").count();
+    wait_until("the uploads to end", || ended() == 20);
+    assert!(!client.is_finished(), "the connection is still open");
+    assert_eq!(client.join().unwrap().trim(), "200 200");
+    app.release();
+}
+
+#[test]
 fn uploads_that_an_upstream_takes_one_by_one_are_all_taken() {
     let server = server(&TestApp::start());
     for proto in ["h2", "h3"] {

@@ -579,6 +579,18 @@ fn hup_during_an_upgrade_lets_the_workers_serve_without_reading_the_file() {
 }
 
 #[test]
+fn a_mistake_is_one_line_in_the_log() {
+    let daemon = Daemon::start(MAIN, LISTEN);
+    daemon.home.write("nginx.conf", &conf(MAIN, &format!("{LISTEN} retur 200;")));
+    daemon.signal("HUP");
+    daemon.waits_for("unknown directive \"retur\" in ");
+    let log = daemon.log();
+    let line = log.lines().find(|line| line.contains("\"retur\"")).unwrap();
+    let end = line.rsplit(':').next().unwrap();
+    assert!(end.bytes().all(|byte| byte.is_ascii_digit()), "{line}");
+}
+
+#[test]
 fn the_unix_socket_of_a_killed_server_can_be_bound_again() {
     let conf =
         format!("server {{ {LISTEN} listen unix:@DIR@/s.sock; location / {{ return 204; }} }}");

@@ -148,6 +148,12 @@ impl QuicConnection {
         end
     }
 
+    /// The code of the peer's reset of `stream`, once; a stream that is held may be reset as well.
+    pub fn received_reset(&mut self, stream: u64) -> Option<u64> {
+        let id = self.receiving(stream)?;
+        self.inner.recv_stream(id).received_reset().ok().flatten().map(Into::into)
+    }
+
     /// Records how many streams are held: their bytes stay here until they are wanted. They take
     /// nothing from the window of the connection, so that the others go on.
     pub fn hold(&mut self, streams: usize) {

@@ -259,12 +259,18 @@ impl QuicSide {
         }
         let transport = self.udp[conn.slot].endpoint.conn(conn.id)?;
         let wanted = conn.h3.wanted(stream);
+        let mut reset = None;
         if wanted == 0 {
-            if !conn.waiting.contains(&stream) {
+            reset = transport.received_reset(stream);
+            let was_held = conn.waiting.len();
+            conn.waiting.retain(|held| *held != stream);
+            if reset.is_none() {
                 conn.waiting.push(stream);
+            }
+            if conn.waiting.len() != was_held {
                 transport.hold(conn.waiting.len());
             }
-            return None;
+            reset?;
         }
         if !conn.moved && conn.info.remote.ip() != Some(transport.remote().ip()) {
             // Access was decided for the old address. Requests in progress continue; later ones are
@@ -276,7 +282,10 @@ impl QuicSide {
         }
         let early = transport.is_early();
         let mut chunks = std::mem::take(&mut self.scratch.chunks);
-        let end = transport.read(stream, wanted, &mut chunks);
+        let end = match reset {
+            Some(code) => ReadEnd::Reset(code),
+            None => transport.read(stream, wanted, &mut chunks),
+        };
         let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
         let (heads, events) = (&mut env.heads, &mut env.scratch.events);
         let mut result = Ok(());
