@@ -38,6 +38,7 @@ fn say(peer: &mut TestPeer) -> std::io::Result<()> {
         "/reflects" => format!("X-LiteSpeed-Cache-Control: no-cache,esi=on\n{HTML}"),
         "/cors" => "X-LiteSpeed-Cache-Control: public,max-age=60\nVary: Origin".to_owned(),
         "/account" => "X-LiteSpeed-Cache-Control: private,max-age=60".to_owned(),
+        "/varied" => "Cache-Control: public, max-age=60\nVary: Origin".to_owned(),
         _ => "Cache-Control: public, max-age=60".to_owned(),
     };
     let inline = "<esi:inline name=\"/lib/app.js\" cache-control=\"public,max-age=600\">evil\
@@ -148,7 +149,8 @@ fn a_page_is_known_by_the_way_that_led_to_it() {
 #[test]
 fn what_the_configuration_sends_belongs_to_the_page() {
     let app = app();
-    let pass = format!("proxy_pass http://{};", app.address());
+    let address = app.address();
+    let pass = format!("proxy_pass http://{address};");
     let server = http(&format!(
         "map $cookie_t $vh {{ b b.test; default a.test; }}
          map $cookie_t $role {{ b member; default guest; }}
@@ -159,15 +161,41 @@ fn what_the_configuration_sends_belongs_to_the_page() {
              location /role {{ {pass} proxy_set_header Role $role; }}
              location /edited {{ {pass} more_set_input_headers \"Role: $role\"; }}
              location /body {{ {pass} proxy_set_body $role; proxy_set_header Role $role; }}
+             location /captured {{ if ($http_cookie ~ \"t=(\\w+)\") {{ break; }}
+                 {pass} proxy_set_header Role $1; }}
+             location /captured-host {{ if ($http_cookie ~ \"t=(\\w+)\") {{ break; }}
+                 {pass} proxy_set_header X-Real-IP $own; proxy_set_header Host $1.test; }}
+             location /address {{ if ($http_cookie ~ \"t=(\\w+)\") {{ break; }}
+                 proxy_pass http://{address}/address/$1; }}
+             location /trusted {{ {pass} proxy_set_header X-Forwarded-Host $cookie_t;
+                 proxy_set_header Role $cookie_t; }}
+             location /bearer {{ {pass} proxy_set_header Authorization \"Bearer $cookie_t\";
+                 proxy_set_header Role $cookie_t; }}
+             location /composed {{ {pass} proxy_set_header Cookie \"role=$role; $http_cookie\"; }}
+             location /varied {{ {pass} proxy_set_header Origin $cookie_t; }}
              location /plain {{ {pass} proxy_set_header Host $http_host;
-                 proxy_set_header X-Real-IP $own; proxy_set_header X-Own \"$cookie_t\"; }} }}"
+                 proxy_set_header X-Real-IP $own; proxy_set_header X-Trace-Id $own;
+                 proxy_set_header X-Own \"$cookie_t\"; }} }}"
     ));
     let status = |path: &str, cookie: &str| {
         let got = server.connect().get(path, &format!("Cookie: t={cookie}\r\n"));
         let said = got.header("x-litespeed-cache").unwrap_or("miss").to_owned();
         (got.text(), said)
     };
-    for path in ["/mapped-host", "/cookie-host", "/role", "/edited", "/body"] {
+    let all = [
+        "/mapped-host",
+        "/cookie-host",
+        "/role",
+        "/edited",
+        "/body",
+        "/captured",
+        "/captured-host",
+        "/address",
+        "/trusted",
+        "/bearer",
+        "/composed",
+    ];
+    for path in all {
         let (of_a, _) = status(path, "a");
         let (of_b, said) = status(path, "b");
         assert_eq!(said, "miss", "{path}");
@@ -176,6 +204,12 @@ fn what_the_configuration_sends_belongs_to_the_page() {
             let (text, said) = status(path, cookie);
             assert_eq!((&text, said.contains("hit")), (expected, true), "{path}");
         }
+    }
+    // The application varies by a field that is not the client's.
+    for cookie in ["a", "b", "a"] {
+        let (text, said) = status("/varied", cookie);
+        let origin = text.ends_with(&format!("origin={cookie}"));
+        assert!(origin && !said.contains("hit"), "{said}: {text}");
     }
     // What only says who the client is makes no page of its own.
     let first = status("/plain", "a");

@@ -33,7 +33,7 @@ mod zone;
 
 pub use asked::{PurgeRequest, asked_purges};
 pub use ban::asked_bans;
-pub use claims::ForwardedClaim;
+pub use claims::{ForwardedClaim, states_address};
 pub use decide::{AnswerFacts, decide, is_esi};
 pub use decision::{AnswerSource, StoreDecision, StoreRefusal, StoreVerdict};
 pub use fresh::{FreshState, Instructions, judge};

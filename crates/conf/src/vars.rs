@@ -99,7 +99,8 @@ impl Template {
 }
 
 impl Var {
-    /// Whether its value is the same for all requests for one target of one host.
+    /// Whether its value is the same for all requests for one target of one host. A capture may be
+    /// one of a cookie.
     #[must_use]
     pub const fn follows_target(&self) -> bool {
         matches!(
@@ -113,7 +114,6 @@ impl Var {
                 | Self::Hostname
                 | Self::ServerName
                 | Self::DocumentRoot
-                | Self::Capture(_)
         )
     }
 }

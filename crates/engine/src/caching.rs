@@ -32,6 +32,6 @@ pub(crate) mod zone;
 
 pub(crate) use arrival::{InternalRedirect, RequestArrival, varying_origin};
 pub(crate) use policy::{CacheNamespaces, CacheSpace, Caching, STALE_FOR_EVER, StaleCause};
-pub(crate) use selectors::selectors;
+pub(crate) use selectors::SentTexts;
 pub use transaction::Recalled;
 pub(crate) use transaction::{CacheReason, CacheTransaction, StoreIntent, UpstreamCacheStatus};

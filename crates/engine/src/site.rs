@@ -151,8 +151,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) pass: Option<Arc<UpstreamPass>>,
     /// Whether more than the target may select the upstream, or the page there.
     pub(crate) varies_origin: bool,
-    /// The texts of upstream requests that page keys have; none without a page cache.
-    pub(crate) selectors: Box<[bolide_conf::vars::Template]>,
+    /// What page keys have of upstream requests.
+    pub(crate) sent: crate::caching::SentTexts,
     /// Whether `fastcgi_cache_purge` and its kin purge by each request.
     pub(crate) purges_key: bool,
     /// The compiled cache directives.

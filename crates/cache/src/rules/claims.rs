@@ -96,6 +96,14 @@ fn is_claim(field: &Field<'_>) -> bool {
     }
 }
 
+/// Whether a field of this name states the requested address.
+#[must_use]
+pub fn states_address(name: &[u8]) -> bool {
+    let is_of_client = is_seen_as(name, b"X-Forwarded-For");
+    let is_one = begins_as(name, b"X-Forwarded-") || is_seen_as(name, b"Forwarded");
+    !is_of_client && (is_one || ADDRESSES.iter().any(|known| is_seen_as(name, known)))
+}
+
 /// The pairs of `Forwarded` (RFC 7239) except `for` and `by`.
 fn pairs(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let all = value.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);

@@ -168,8 +168,8 @@ pub(crate) fn write_arrival(
     out.push(b'?');
     rules::query_of(out, request.args(), &caching.policy, environment);
     let origin = location.pass.as_ref().map(|pass| &pass.conf.to).and_then(varying_origin);
-    let sent = if caching.is_page() { &location.selectors[..] } else { &[] };
-    if location.fixed_root.is_some() && origin.is_none() && sent.is_empty() {
+    let sent = caching.is_page().then_some(&location.sent).filter(|sent| !sent.is_empty());
+    if location.fixed_root.is_some() && origin.is_none() && sent.is_none() {
         return;
     }
     preview(scope, |scope| {
@@ -177,11 +177,14 @@ pub(crate) fn write_arrival(
             out.push(b'\0');
             scope.push_root(location, out);
         }
-        for template in origin.into_iter().chain(sent) {
+        if let Some(template) = origin {
             let start = out.len();
             scope.expand(template, out);
             let len = (out.len() - start) as u64;
             out.extend_from_slice(&len.to_be_bytes());
+        }
+        if let Some(sent) = sent {
+            sent.push(scope, out);
         }
     });
 }

@@ -19,7 +19,7 @@ use super::{
     Builtin, ClientTrust, CompiledLocation, CompiledServer, DisabledProtocols, HeaderRule, Hidden,
     Site, UpstreamPass,
 };
-use crate::caching::{Caching, selectors, varying_origin};
+use crate::caching::{Caching, SentTexts, varying_origin};
 use crate::content::params::ParamPlan;
 use crate::content::proxied::ProxyPlan;
 use crate::delivery::DeliveryRules;
@@ -366,7 +366,7 @@ fn location(
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
     let selects_by_client = selects_by_client(conf);
     let caching = Caching::new(settings);
-    let selectors = selectors(conf, caching.as_ref());
+    let sent = SentTexts::new(conf, caching.as_ref());
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     CompiledLocation {
         key_name: match &conf.matcher {
@@ -393,8 +393,8 @@ fn location(
             _ => None,
         },
         varies_origin: matches!(&conf.handler, model::Handler::Pass(pass)
-            if varying_origin(&pass.to).is_some() || !selectors.is_empty()),
-        selectors,
+            if varying_origin(&pass.to).is_some() || !sent.is_empty()),
+        sent,
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
         caching,
         try_files: conf.try_files.clone(),

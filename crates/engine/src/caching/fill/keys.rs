@@ -73,6 +73,11 @@ impl Fill {
         if !decision.vary.is_empty() {
             let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
             let base = key_of(&keys, session);
+            let sent = &self.site.location(self.location).sent;
+            if names.iter().any(|name| sent.replaces(name)) {
+                // The application got another value than the client sends.
+                return (None, permit.abandon(self.passing(now_ms)));
+            }
             if !self.store.remember_vary(&base, &names, asked_by) {
                 return (None, permit.abandon(self.passing(now_ms)));
             }
