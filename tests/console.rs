@@ -109,7 +109,13 @@ fn without_rules_only_clients_of_this_machine_see_it_under_names_of_the_server()
     let far = "X-Client: 192.0.2.7";
     assert_eq!((of("/bolide/", far), of("/rules/", far)), (403, 200));
     assert_eq!(of("/rules/", "X-Client: 198.51.100.1"), 403);
-    for field in ["X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1", "Via: 1.1 a"] {
+    for field in [
+        "X-Forwarded-For: 127.0.0.1",
+        "X-Forwarded-Proto: https",
+        "CF-Connecting-IP: 127.0.0.1",
+        "Forwarded: for=127.0.0.1",
+        "Via: 1.1 a",
+    ] {
         assert_eq!((of("/bolide/", field), of("/rules/", field)), (403, 200), "{field}");
     }
     for (host, status) in

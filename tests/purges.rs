@@ -201,6 +201,9 @@ fn a_proxy_on_the_same_machine_may_purge_only_by_configuration() {
             assert_eq!(reply.status, 403, "{method} with {field}");
         }
     }
+    // So do proxies that speak HTTP/1.0.
+    let old = "PURGE /page HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    assert_eq!(server.connect().ask(old).status, 403);
     let purge = "PURGE /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut client = bolide_testkit::H1TestClient::connect(server.addr(2));
     assert_eq!(client.ask(purge).status, 403, "through a proxy");

@@ -262,6 +262,10 @@ fn marked(
     }
     decision.stale_while_revalidate = control.max_stale.unwrap_or(policy.max_stale);
     decision.says_refreshable = control.max_stale.is_some();
+    if let Some(max_stale) = control.max_stale {
+        // Behind that the page is gone, also where the application fails.
+        (decision.stale_if_error, decision.says_for_errors) = (max_stale, true);
+    }
     decision.no_vary = control.no_vary;
     // The age of the object begins when the application sent it.
     decision.age = 0;

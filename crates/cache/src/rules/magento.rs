@@ -31,7 +31,24 @@ pub const TAGS: &[u8] = b"X-Magento-Tags";
 
 /// Whether the address of a request is one of GraphQL.
 fn is_graphql(target: &[u8]) -> bool {
-    contains(target, b"/graphql")
+    has_part(target, &[b"/graphql"])
+}
+
+/// Whether `target` has one of these parts; however its path is spelled, the application
+/// understands it.
+fn has_part(target: &[u8], parts: &[&[u8]]) -> bool {
+    if parts.iter().any(|part| contains(target, part)) {
+        return true;
+    }
+    let path = split_target(target).0;
+    let at = memchr::memchr_iter(b'/', path).chain(memchr::memchr_iter(b'%', path));
+    let mut starts = at.map(|at| decoded(&path[at..]));
+    memchr::memchr(b'%', path).is_some()
+        && starts.any(|rest| parts.iter().any(|part| begins(rest.clone(), part)))
+}
+
+fn begins(rest: impl Iterator<Item = u8>, part: &[u8]) -> bool {
+    rest.take(part.len()).eq(part.iter().copied())
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -54,26 +71,13 @@ fn path_below(target: &[u8]) -> &[u8] {
 #[must_use]
 pub fn is_published(target: &[u8]) -> bool {
     let path = path_below(target);
-    path.starts_with(b"media/") || path.starts_with(b"static/")
+    [&b"media/"[..], b"static/"].iter().any(|part| begins(decoded(path), part))
 }
 
 /// Whether a request passes before its query is cleaned: what it asks for is one visitor's own.
 #[must_use]
 pub fn is_own(target: &[u8]) -> bool {
-    let is_about_customer =
-        |text: &[u8]| contains(text, b"/customer") || contains(text, b"/checkout");
-    if is_about_customer(target) || path_below(target) == b"health_check.php" {
-        return true;
-    }
-    // However it is spelled, the application understands it.
-    let path = split_target(target).0;
-    let at = memchr::memchr_iter(b'/', path).chain(memchr::memchr_iter(b'%', path));
-    let mut starts = at.map(|at| decoded(&path[at..]));
-    memchr::memchr(b'%', path).is_some()
-        && starts.any(|rest| {
-            let begins = |word: &[u8]| rest.clone().take(word.len()).eq(word.iter().copied());
-            begins(b"/customer") || begins(b"/checkout")
-        })
+    has_part(target, &[b"/customer", b"/checkout"]) || path_below(target) == b"health_check.php"
 }
 
 /// The bytes of a path, its escapes decoded.

@@ -8,8 +8,8 @@ use bolide_cache::{
 };
 use bolide_conf::model::cache::{ForwardedByProxy, PageCache, PurgeAccess, is_allowed};
 use bolide_conf::model::{CachePurge, Satisfy};
-use bolide_http::Method;
 use bolide_http::lscache::{CacheScope as Whose, PurgeEffect as Lapse};
+use bolide_http::{HttpVersion, Method};
 use bytes::Bytes;
 
 use crate::answer::Answer;
@@ -290,7 +290,10 @@ fn asks_for_figures(request: &Request) -> bool {
 
 /// Whether the client may purge, by its address and by what proxies say.
 fn purge_access(request: &Request, page: &PageCache, ctx: &StepCtx<'_>) -> PurgeAccess {
-    let forwards = bolide_http::forwarded_by::is_forwarded(&request.head().fields);
+    let head = request.head();
+    // Proxies still speak HTTP/1.0.
+    let forwards =
+        bolide_http::forwarded_by::is_forwarded(&head.fields) || head.version < HttpVersion::Http11;
     let forwarded = match forwards || !ctx.conn.relay.is_direct() {
         true => ForwardedByProxy::Yes,
         false => ForwardedByProxy::No,

@@ -13,8 +13,8 @@ use bolide_http::Name;
 use crate::caching::Caching;
 use crate::vars::VariableScope;
 
-/// Names of fields and parameters whose values select a script, a site or a client's rights, besides
-/// those that state an address.
+/// Names of fields and parameters whose values select a script, a site or a client's rights; those
+/// that state an address do, too.
 const SELECTING: [&[u8]; 14] = [
     b"host",
     b"authorization",

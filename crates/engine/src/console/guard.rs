@@ -65,10 +65,9 @@ impl ConsoleVisitor<'_> {
     /// Whether the client itself is on this machine: a request that another server forwards may
     /// come from anywhere.
     fn is_of_this_machine(&self) -> bool {
-        let relayed = [Name::Forwarded, Name::XForwardedFor, Name::XRealIp, Name::Via];
         self.is_direct
             && self.ip.is_some_and(|ip| ip.to_canonical().is_loopback())
-            && relayed.into_iter().all(|name| self.fields.get(name).is_none())
+            && !bolide_http::forwarded_by::is_forwarded(self.fields)
     }
 
     /// Whether the browser means this server. A site whose own name resolves to this address (DNS

@@ -55,6 +55,10 @@ fn private_pages_bypass_the_cache() {
     assert_eq!(bypass("/graphql?q=1", &[token]), Some(Bypass::Magento));
     assert_eq!(bypass("/graphql?q=1", &[token, ("X-Magento-Cache-Id", "c")]), None);
     assert_eq!(bypass("/graphql?q=1", &[]), None);
+    // However it is spelled, the application understands it.
+    assert_eq!(bypass("/%67raphql?q=1", &[token]), Some(Bypass::Magento));
+    assert_eq!(bypass("/de/graph%71l?q=1", &[token]), Some(Bypass::Magento));
+    assert_eq!(bypass("/%6dedia/a.png", &[]), Some(Bypass::Magento));
 }
 
 fn key(target: &str, rows: &[(&str, &str)]) -> Vec<Vec<u8>> {
@@ -86,6 +90,7 @@ fn a_variant_is_its_cookie_and_of_graphql_what_its_client_says() {
     for (at, one) in others.iter().enumerate() {
         assert!(others.iter().skip(at + 1).all(|other| other != one), "{one:?}");
     }
+    assert_eq!(key("/%67raphql", &[("Store", "de")]), key("/graphql", &[("Store", "de")]));
     let id = ("X-Magento-Cache-Id", "c");
     assert_eq!(key("/graphql", &[id, vary]), key("/graphql", &[id]), "the identifier says it all");
 }

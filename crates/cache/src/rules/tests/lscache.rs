@@ -94,6 +94,9 @@ fn stale_objects_may_be_sent_for_a_while() {
     assert_eq!(decide("X-LiteSpeed-Cache-Control: max-age=9").stale_while_revalidate, 200);
     let zero = decide("X-LiteSpeed-Cache-Control: max-age=9,max-stale=0");
     assert_eq!(zero.stale_while_revalidate, 0);
+    // Behind it a page is gone, also where the application fails.
+    let two = decide("X-LiteSpeed-Cache-Control: max-age=9,max-stale=2");
+    assert_eq!((two.stale_while_revalidate, two.stale_if_error, two.says_for_errors), (2, 2, true));
 }
 
 #[test]
