@@ -313,6 +313,8 @@ fn only_allowed_addresses_read_the_admin_location() {
     for path in ["/other", "/nobody", "/nobody?explain=http://localhost/"] {
         assert_eq!(get(&server, path, "").status, 403, "{path}");
     }
+    // A site whose own name leads here (DNS rebinding).
+    assert_eq!(server.connect().ask("GET /open HTTP/1.1\r\nHost: evil.test").status, 403);
     let id = get(&server, "/count.php?n=1", "").header("x-id").unwrap().to_owned();
     let open = |query: &str| {
         let reply = get(&server, &format!("/open{query}"), "");

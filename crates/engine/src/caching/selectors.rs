@@ -6,7 +6,7 @@
 //! What only says who the client is does not count, as in every cache.
 
 use bolide_cache::rules::states_address;
-use bolide_conf::model::{Handler, HeaderEdit, LocationConf, Protocol};
+use bolide_conf::model::{Handler, HeaderEdit, LocationConf, Protocol, SetTarget};
 use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
 
@@ -122,6 +122,9 @@ impl SentTexts {
 
 #[derive(Default)]
 struct Gathered {
+    /// Variables of `auth_request_set`: they say what the client has proved, and a response to a
+    /// client that has proved something is shared only if it says so (RFC 9111 §3.5).
+    proved: Vec<u16>,
     texts: Vec<SentText>,
     replaced: Vec<Box<[u8]>>,
 }
@@ -129,6 +132,13 @@ struct Gathered {
 impl Gathered {
     fn gather(&mut self, conf: &LocationConf, protocol: Protocol) {
         let settings = &conf.settings;
+        if settings.auth_request.uri.is_some() {
+            let named = settings.auth_request.set.iter().filter_map(|(target, _)| match target {
+                SetTarget::Named(id) => Some(*id),
+                _ => None,
+            });
+            self.proved = named.collect();
+        }
         for edit in settings.input_edits.iter().flat_map(|edits| &edits.edits) {
             if let HeaderEdit::Set { text, value, .. } = edit {
                 self.add(text, value, true);
@@ -154,7 +164,7 @@ impl Gathered {
     fn add(&mut self, name: &[u8], value: &Template, is_field: bool) {
         let lower: Vec<u8> = name.to_ascii_lowercase().iter().map(dashed).collect();
         let name = lower.strip_prefix(b"http-").unwrap_or(&lower);
-        let part = part_that_counts(name, value);
+        let part = self.part_that_counts(name, value);
         let is_whole = part.as_ref() == Some(value);
         let is_known = value.vars().all(is_of_url) || is_clients_own(name, value);
         if is_field && !is_whole && !is_known {
@@ -169,6 +179,31 @@ impl Gathered {
         }
     }
 
+    /// The part of a text that counts, if any does.
+    fn part_that_counts(&self, name: &[u8], value: &Template) -> Option<Template> {
+        if IDENTIFYING.contains(&name) || name.starts_with(TRACING) {
+            return None;
+        }
+        let selects = SELECTING.contains(&name) || states_address(name);
+        if selects && !value.vars().all(is_of_url) && !is_clients_own(name, value) {
+            return Some(value.clone());
+        }
+        let counts = |var: &Var| match var {
+            Var::Named(id) => !self.proved.contains(id),
+            var => is_of_configuration(var),
+        };
+        // The whole of a Cookie is the client's, filtered; of a composed one, what is added counts.
+        let is_filtered = name == b"cookie" && value.parts().len() == 1;
+        if is_filtered || !value.vars().any(counts) {
+            return None;
+        }
+        if value.vars().all(counts) {
+            return Some(value.clone());
+        }
+        let own = value.vars().filter(|var| counts(var));
+        Some(Template::new(own.cloned().map(TemplatePart::Var).collect()))
+    }
+
     fn finish(mut self) -> SentTexts {
         let is_captured =
             |sent: &SentText| sent.text.vars().any(|var| matches!(var, Var::Capture(_)));
@@ -180,27 +215,6 @@ impl Gathered {
         }
         SentTexts { texts: self.texts.into(), replaced: self.replaced.into() }
     }
-}
-
-/// The part of a text that counts, if any does.
-fn part_that_counts(name: &[u8], value: &Template) -> Option<Template> {
-    if IDENTIFYING.contains(&name) || name.starts_with(TRACING) {
-        return None;
-    }
-    let selects = SELECTING.contains(&name) || states_address(name);
-    if selects && !value.vars().all(is_of_url) && !is_clients_own(name, value) {
-        return Some(value.clone());
-    }
-    // The whole of a Cookie is the client's, filtered; of a composed one, what is added counts.
-    let is_filtered = name == b"cookie" && value.parts().len() == 1;
-    if is_filtered || !value.vars().any(is_of_configuration) {
-        return None;
-    }
-    if value.vars().all(is_of_configuration) {
-        return Some(value.clone());
-    }
-    let own = value.vars().filter(|var| is_of_configuration(var));
-    Some(Template::new(own.cloned().map(TemplatePart::Var).collect()))
 }
 
 const fn dashed(byte: &u8) -> u8 {
@@ -218,13 +232,12 @@ fn is_clients_own(name: &[u8], value: &Template) -> bool {
     }
 }
 
-/// Whether the configuration, or a database that it names, gives the value. A number names a part
-/// of what the last expression matched, whatever that was.
+/// Whether the configuration gives the value, besides variables that it names. A number names a
+/// part of what the last expression matched, whatever that was.
 const fn is_of_configuration(var: &Var) -> bool {
     matches!(
         var,
-        Var::Named(_)
-            | Var::Capture(_)
+        Var::Capture(_)
             | Var::InvalidReferer
             | Var::ModernBrowser
             | Var::AncientBrowser
@@ -257,7 +270,7 @@ fn is_of_url(var: &Var) -> bool {
 mod tests {
     use bolide_conf::vars::{FieldName, Template, TemplatePart, Var};
 
-    use super::{Gathered, part_that_counts};
+    use super::Gathered;
 
     fn of(vars: &[Var]) -> Template {
         Template::new(vars.iter().cloned().map(TemplatePart::Var).collect())
@@ -268,7 +281,7 @@ mod tests {
     }
 
     fn counts(name: &str, value: &Template) -> bool {
-        part_that_counts(name.as_bytes(), value).is_some()
+        Gathered::default().part_that_counts(name.as_bytes(), value).is_some()
     }
 
     #[test]
@@ -299,7 +312,11 @@ mod tests {
         }
         assert!(!counts("cookie", &mapped), "a filter of the client's");
         let composed = of(&[field("cookie"), Var::Named(3)]);
-        assert_eq!(part_that_counts(b"cookie", &composed), Some(mapped));
+        let part = Gathered::default().part_that_counts(b"cookie", &composed);
+        assert_eq!(part, Some(mapped.clone()));
+        let proved = Gathered { proved: vec![3], ..Gathered::default() };
+        assert_eq!(proved.part_that_counts(b"remote-user", &mapped), None);
+        assert!(proved.part_that_counts(b"host", &mapped).is_some());
     }
 
     #[test]

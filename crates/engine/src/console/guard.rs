@@ -44,7 +44,7 @@ pub(crate) enum ConsoleRights {
 impl ConsoleVisitor<'_> {
     /// The rights of this client.
     pub(crate) fn rights(&self) -> ConsoleRights {
-        if !self.asks_by_our_name() {
+        if !is_own_name(self.host, self.names) {
             return ConsoleRights::None("its Host is neither an address nor a name of the server");
         }
         debug_assert!(!self.host.is_empty(), "no name is ours if there is none");
@@ -68,29 +68,6 @@ impl ConsoleVisitor<'_> {
         self.is_direct
             && self.ip.is_some_and(|ip| ip.to_canonical().is_loopback())
             && !bolide_http::forwarded_by::is_forwarded(self.fields)
-    }
-
-    /// Whether the browser means this server. A site whose own name resolves to this address (DNS
-    /// rebinding) gets no access, because its name is neither an address nor a name of this server.
-    fn asks_by_our_name(&self) -> bool {
-        let Ok(host) = std::str::from_utf8(self.host) else { return false };
-        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        if inner.unwrap_or(host).parse::<IpAddr>().is_ok() {
-            return true;
-        }
-        host == "localhost"
-            || host.ends_with(".localhost")
-            || self.names.iter().any(|name| {
-                match name {
-                    ServerName::Exact(name) => !name.is_empty() && **name == *host,
-                    ServerName::Suffix(suffix) => host.ends_with(&**suffix),
-                    ServerName::SuffixOrSelf(suffix) => {
-                        host.ends_with(&**suffix) || *host == suffix[1..]
-                    }
-                    // Other hosts' names may match these.
-                    ServerName::Prefix(_) | ServerName::Regex(_) => false,
-                }
-            })
     }
 
     /// Why a `POST` of this client is not carried out, if the page itself did not send it.
@@ -126,6 +103,30 @@ fn is_origin_of(origin: &[u8], authority: &[u8]) -> bool {
 fn is_equal(one: &[u8], other: &[u8]) -> bool {
     let differs = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && !other.is_empty() && differs == 0
+}
+
+/// Whether a browser that asks by this name means a server with these names. A site whose own name
+/// resolves to this address (DNS rebinding) gets no access, because its name is neither an address
+/// nor a name of this server.
+pub(crate) fn is_own_name(host: &[u8], names: &[ServerName]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    if inner.unwrap_or(host).parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || names.iter().any(|name| {
+            match name {
+                ServerName::Exact(name) => !name.is_empty() && **name == *host,
+                ServerName::Suffix(suffix) => host.ends_with(&**suffix),
+                ServerName::SuffixOrSelf(suffix) => {
+                    host.ends_with(&**suffix) || *host == suffix[1..]
+                }
+                // Other hosts' names may match these.
+                ServerName::Prefix(_) | ServerName::Regex(_) => false,
+            }
+        })
 }
 
 #[cfg(test)]

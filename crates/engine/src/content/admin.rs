@@ -5,11 +5,13 @@
 //! to break: without an `allow` every client is refused; and a trial waits for the disk as any
 //! request does.
 
+use bolide_conf::model::ServerId;
 use bolide_conf::model::cache::is_allowed;
 use bolide_http::Method;
 use bytes::Bytes;
 
 use crate::answer::Answer;
+use crate::console::guard::is_own_name;
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
 use crate::explain::{ExplainTrial, ExplainUrl, Json, TrialProgress, machine, recent};
@@ -39,6 +41,12 @@ impl AdminRequest<'_> {
         }
         if !matches!(self.request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
+        }
+        // A page of another site might read it in the browser of a client that is let in.
+        let server = site.http().map(|http| http.server(ServerId(self.request.server)));
+        let names = server.map_or(&[][..], |server| &server.names);
+        if !is_own_name(self.request.asked_host(), names) {
+            return NextStep::Fail(403);
         }
         if self.request.is_dry() {
             return self.send_json(200, &Json::Null, site, ctx);
