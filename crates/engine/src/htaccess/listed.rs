@@ -66,8 +66,8 @@ pub(crate) fn listed(
         Cow::Owned(some) => Arc::new(some),
     };
     let mut listing = std::mem::take(&mut search.judged);
-    if listing.of.as_ref().is_none_or(|of| *of != entries) {
-        listing = JudgedListing { of: Some(entries), ..JudgedListing::default() };
+    if listing.of.as_ref().is_none_or(|of| *of != named) {
+        listing = JudgedListing { of: Some(Arc::clone(&named)), ..JudgedListing::default() };
     }
     let effort = Effort::of_request(request.jit_taken.get());
     let mut asking = HtaccessRequest::new(request, answer, search, access, &effort);
