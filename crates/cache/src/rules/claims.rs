@@ -86,13 +86,8 @@ pub(super) fn claims<'a>(request: &'a FieldMap, mut take: impl FnMut(ForwardedCl
 
 fn is_claim(field: &Field<'_>) -> bool {
     match field.name {
-        Name::XForwardedFor => false,
         Name::Forwarded => pairs(field.value).next().is_some(),
-        _ if is_seen_as(field.text, b"X-Forwarded-For") => false,
-        _ => {
-            begins_as(field.text, b"X-Forwarded-")
-                || ADDRESSES.iter().any(|known| is_seen_as(field.text, known))
-        }
+        _ => states_address(field.text),
     }
 }
 

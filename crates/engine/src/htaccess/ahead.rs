@@ -19,7 +19,7 @@ use bolide_patterns::Captures;
 use super::admission::AdmissionJudge;
 use super::decide::{Decided, HtaccessRequest};
 use super::follow::DirOptionsGiven;
-use super::looks::{AheadState, LookOf, LookTarget};
+use super::looks::{LookOf, LookTarget};
 use super::ruling::HtaccessRuling;
 use super::target::{HtaccessTarget, TargetKind};
 use super::unindexed::NAMES_MAX;
@@ -164,13 +164,7 @@ impl HtaccessRequest<'_> {
         let origin = self.answer.location_origin;
         let captures = request.captures.replace(way.captures);
         request.location = way.location;
-        let mut ruling = HtaccessRuling {
-            before: asking.places.clone(),
-            next_env: asking.env.clone(),
-            ahead: Some(Box::new(AheadState::new(of))),
-            ..HtaccessRuling::default()
-        };
-        ruling.begin_env(false);
+        let mut ruling = asking.of_look(of);
         let found = self.look_at(&mut ruling, asking, site, ctx);
         let request = &mut *self.request;
         (request.uri, request.args, request.has_dots) = (uri, args, has_dots);

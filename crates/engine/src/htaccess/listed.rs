@@ -11,7 +11,7 @@ use bolide_htaccess::{AheadKind, Effort};
 
 use super::decide::{Decided, HtaccessRequest};
 use super::effects::shown;
-use super::looks::{AheadState, LookOf};
+use super::looks::LookOf;
 use super::ruling::{HtaccessPlaces, HtaccessRuling};
 use super::target::{HtaccessTarget, TargetKind};
 use crate::answer::Answer;
@@ -156,13 +156,7 @@ impl HtaccessRequest<'_> {
         self.effort.spend(held.env.bytes().saturating_mul(2));
         let parent = self.request.uri.clone();
         let of = LookOf { kind: AheadKind::Url, parent, own: own.clone(), depth: 1 };
-        let mut ruling = HtaccessRuling {
-            before: held.places.clone(),
-            next_env: held.env.clone(),
-            ahead: Some(Box::new(AheadState::new(of))),
-            ..HtaccessRuling::default()
-        };
-        ruling.begin_env(false);
+        let mut ruling = held.of_look(of);
         let directory = std::mem::replace(&mut self.request.uri, own);
         let admitted = match entry.kind {
             FileKind::Directory => self.find_places(&mut ruling, site, ctx),

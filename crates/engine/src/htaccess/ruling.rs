@@ -9,7 +9,7 @@ use bolide_htaccess::{
 };
 use bolide_http::Method;
 
-use super::looks::AheadState;
+use super::looks::{AheadState, LookOf};
 use crate::request::Request;
 
 /// The source of directives.
@@ -327,6 +327,18 @@ impl HtaccessRuling {
         let is_same = before.levels.len() == now.levels.len()
             && before.levels.iter().zip(&now.levels).all(|(one, other)| one.is(other));
         before.choices.clone().filter(|_| is_same)
+    }
+
+    /// That of a look ahead from here, or of an entry in a listing, before it is evaluated.
+    pub(super) fn of_look(&self, of: LookOf) -> Self {
+        let mut look = Self {
+            before: self.places.clone(),
+            next_env: self.env.clone(),
+            ahead: Some(Box::new(AheadState::new(of))),
+            ..Self::default()
+        };
+        look.begin_env(false);
+        look
     }
 
     /// Sets the initial environment of a round, for the path of the client's request or for another
